@@ -62,6 +62,16 @@ class Nature(StrEnum):
     EITHER = "either"
 
 
+class Says(StrEnum):
+    """What a line tells the attribution beyond its cause."""
+
+    WAITING = "waiting"  # this rank was alive, waited for others in a collective and gave up
+    PEER_GONE = "peer-gone"  # an arrow to `peer`, `peer_rank` or `host`, which left earlier
+    NAMES_RANK = "names-rank"  # `rank` or `ranks` are the guilty ones, whoever printed it
+    NOTIFIED = "notified"  # this rank was told by others that something failed
+    COUNTERS = "counters"  # how far this rank came: `seq`, `enqueued`, `completed`, `op`, `numel`, `pg`
+
+
 class _Entry(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, ignored_types=(cached_property,))
 
@@ -87,6 +97,7 @@ class Signature(_Entry):
     title: Text  # a noun phrase that can head a message: "GPU fell off the bus"
     cause: Id
     role: SignatureRole
+    says: frozenset[Says] = frozenset()
     scope: Scope = Scope.RANK
     sources: frozenset[SourceKind] = frozenset()  # empty: wherever it stands
     literals: list[str] = Field(min_length=1)  # a line without any of these cannot match; case matters
