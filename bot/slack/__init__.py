@@ -1,0 +1,1 @@
+"""Slack: one place renders, one place escapes, one place posts."""
