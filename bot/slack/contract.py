@@ -56,7 +56,7 @@ class PosterError(Exception):
     """A message could not be posted, edited or looked for."""
 
 
-class RateLimited(PosterError):
+class RateLimited(PosterError):  # noqa: N818
     """Slack asks to wait `retry_after` seconds. Nothing was posted."""
 
     def __init__(self, retry_after: float) -> None:
@@ -64,7 +64,7 @@ class RateLimited(PosterError):
         self.retry_after = retry_after
 
 
-class Refused(PosterError):
+class Refused(PosterError):  # noqa: N818
     """Slack said no, and will say no again until somebody follows `remedy`. Nothing was posted."""
 
     def __init__(self, code: str, remedy: str) -> None:
@@ -73,8 +73,8 @@ class Refused(PosterError):
         self.remedy = remedy
 
 
-class Unreachable(PosterError):
-    """No answer, or none to rely on. After a `post` the message may be in the channel: `find` it before trying again."""
+class Unreachable(PosterError):  # noqa: N818
+    """No answer, or none to rely on. After a `post` the message may stand in the channel: `find` it first."""
 
 
 class Poster(Protocol):
@@ -89,5 +89,5 @@ class Poster(Protocol):
         ...
 
     async def find(self, channel: str, key: str, since: datetime) -> Posted | None:
-        """Return our own message marked with `key` posted at or after `since` (aware), or None. Raises like `update`."""
+        """Return our message marked `key`, posted at or after `since` (aware), or None. Raises like `update`."""
         ...
