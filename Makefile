@@ -1,0 +1,55 @@
+# `make demo` and `make test` need nothing prepared but Python 3.11 or later. What they install lands in .venv and
+# .cache; only Slurm, which the tests of the hook run for real, comes from apt where that is allowed.
+
+VENV  := .venv
+BIN   := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test lint format lock bench clean slurm
+
+help:
+	@echo 'make demo     replay a real failed job and show the message that the channel would get'
+	@echo 'make test     lint, types and all tests, with coverage'
+	@echo 'make lint     ruff, mypy and the import contracts'
+	@echo 'make format   let ruff rewrite what it can'
+	@echo 'make bench    how fast the scanner is beside grep'
+	@echo 'make lock     bring both lock files up to date with pyproject.toml (needs uv)'
+	@echo 'make clean    remove everything that make made'
+
+demo: $(READY)
+	@$(BIN)/firstfault demo
+
+test: $(READY) lint slurm
+	@$(BIN)/python -m pytest --cov --cov-report=term:skip-covered $(PYTEST)
+
+lint: $(READY)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(READY)
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(READY)
+	@$(BIN)/python benchmarks/scan.py $(BENCH)
+
+lock:
+	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+		--upgrade --quiet -o requirements.lock
+	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+		--no-emit-find-links --constraint requirements.lock --quiet -o requirements-dev.lock
+
+clean:
+	rm -rf $(VENV) .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .coverage build dist var
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+slurm:
+	@sh .ci/slurm
+
+$(READY): requirements-dev.lock pyproject.toml
+	@sh .ci/venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
