@@ -1,0 +1,56 @@
+"""Small builders for Block Kit. Rich text shows its text as it is, so nothing from a log can become live in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from bot.slack.contract import Block
+from bot.slack.escape import literal
+
+Element = dict[str, Any]
+
+
+def header(text: str) -> Block:
+    """A large line of plain text, at most 150 characters. `:names:` stay words; a job may be called `a:fire:b`."""
+    return {"type": "header", "text": {"type": "plain_text", "text": literal(text, 150), "emoji": False}}
+
+
+def context(mrkdwn: str) -> Block:
+    """A small grey line of mrkdwn that is escaped already."""
+    return {"type": "context", "elements": [{"type": "mrkdwn", "text": mrkdwn}]}
+
+
+def rich_text(*elements: Element) -> Block:
+    """A block of sections, lists and preformatted lines."""
+    return {"type": "rich_text", "elements": list(elements)}
+
+
+def section(*parts: Element) -> Element:
+    """One paragraph."""
+    return {"type": "rich_text_section", "elements": list(parts)}
+
+
+def plain(text: str) -> Element:
+    """Words without a style; the caller has cleaned them."""
+    return {"type": "text", "text": text}
+
+
+def bold(text: str) -> Element:
+    """Words that must be seen first."""
+    return {"type": "text", "text": text, "style": {"bold": True}}
+
+
+def code(text: str) -> Element:
+    """Something to copy: a command, a path."""
+    return {"type": "text", "text": text, "style": {"code": True}}
+
+
+def preformatted(text: str) -> Element:
+    """A log line, shown as it is."""
+    return {"type": "rich_text_preformatted", "elements": [plain(text)]}
+
+
+def listing(style: Literal["ordered", "bullet"], items: Sequence[Sequence[Element]]) -> Element:
+    """A numbered or dotted list."""
+    return {"type": "rich_text_list", "style": style, "elements": [section(*item) for item in items]}

@@ -1,0 +1,75 @@
+"""The same message in a terminal: readable without Slack, with a bar in the state's colour where colours are wanted."""
+
+from __future__ import annotations
+
+import html
+import re
+import textwrap
+from collections.abc import Iterator
+from typing import Any
+
+from bot.slack.contract import SlackMessage
+
+_BOLD, _DIM, _CYAN, _END = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
+_LINK = re.compile(r"<(https?://[^|>]+)\|([^>]*)>")
+
+
+def as_text(message: SlackMessage, *, width: int = 100, coloured: bool = False) -> str:
+    """Return the message as lines of about `width` columns; log lines are never wrapped, so they can be searched."""
+    bar = f"{_foreground(message.colour)}▌{_END} " if coloured else "| "
+    lines = [line for block in message.blocks for line in [*_block(block, max(40, width - 2), coloured), ""]]
+    return "\n".join((bar + line).rstrip() for line in lines[:-1])
+
+
+def _foreground(colour: str) -> str:
+    red, green, blue = (int(colour[start : start + 2], 16) for start in (1, 3, 5))
+    return f"\x1b[38;2;{red};{green};{blue}m"
+
+
+def _block(block: dict[str, Any], width: int, coloured: bool) -> Iterator[str]:
+    kind = block["type"]
+    if kind == "header":
+        yield from _wrapped(_styled(block["text"]["text"], _BOLD, coloured), width)
+    elif kind == "context":
+        words = " ".join(_readable(element["text"]) for element in block["elements"])
+        for line in textwrap.wrap(words, width):
+            yield _styled(line, _DIM, coloured)
+    elif kind == "rich_text":
+        for element in block["elements"]:
+            yield from _element(element, width, coloured)
+
+
+def _element(element: dict[str, Any], width: int, coloured: bool) -> Iterator[str]:
+    kind = element["type"]
+    if kind == "rich_text_preformatted":
+        yield from (f"    {line}" for line in _inline(element, coloured=False).split("\n"))
+    elif kind == "rich_text_list":
+        for number, item in enumerate(element["elements"], 1):
+            mark = f"{number}. " if element["style"] == "ordered" else "- "
+            yield from _wrapped(f"  {mark}{_inline(item, coloured)}", width, indent=" " * (2 + len(mark)))
+    else:
+        for line in _inline(element, coloured).split("\n"):
+            yield from _wrapped(line, width)
+
+
+def _inline(element: dict[str, Any], coloured: bool) -> str:
+    return "".join(_part(part, coloured) for part in element["elements"])
+
+
+def _part(part: dict[str, Any], coloured: bool) -> str:
+    style = part.get("style", {})
+    if style.get("bold"):
+        return _styled(part["text"], _BOLD, coloured)
+    return _styled(part["text"], _CYAN, coloured) if style.get("code") else str(part["text"])
+
+
+def _styled(text: str, style: str, coloured: bool) -> str:
+    return f"{style}{text}{_END}" if coloured else text
+
+
+def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
+    return textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _readable(mrkdwn: str) -> str:
+    return html.unescape(_LINK.sub(lambda found: f"{found[2]}: {found[1]}", mrkdwn))
