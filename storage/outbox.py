@@ -1,0 +1,198 @@
+"""Queries of the outbox: what has to be said outside, and how far each message has come."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import delete, func, update
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlmodel import col, select
+
+from storage.database import Database
+from storage.tables import Message, OutboxState, Outgoing
+from storage.types import utc_now
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What a message should say. `only_edit`: change the message where there is one, begin none."""
+
+    key: str
+    channel: str
+    content: dict[str, Any]
+    only_edit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Claimed:
+    """A message to send now. `in_doubt`: an earlier attempt at `attempted_at` may have reached Slack."""
+
+    id: int
+    key: str
+    channel: str
+    content: dict[str, Any]
+    revision: int
+    attempts: int
+    attempted_at: datetime
+    attempted_revision: int
+    in_doubt: bool
+    posted: Message | None
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """A message that Slack refuses until somebody acts."""
+
+    channel: str
+    code: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """What waits. `lag` is the age in seconds of the oldest content not yet sent."""
+
+    waiting: int
+    lag: float
+    refused: list[Trouble]
+
+
+async def queue(session: AsyncSession, incident_id: str, draft: Draft) -> None:
+    """Make the message `draft.key` say `draft.content`, within the caller's transaction."""
+    found = await session.scalars(select(Outgoing).where(Outgoing.key == draft.key).with_for_update())
+    row = found.one_or_none()
+    now = utc_now()
+    if row is None:
+        if not draft.only_edit:
+            session.add(Outgoing(key=draft.key, incident_id=incident_id, channel=draft.channel, content=draft.content))
+        return
+    if row.content == draft.content:
+        return
+    row.content = draft.content
+    row.revision += 1
+    row.queued_at = now
+    # A row in `sending` goes on as it is: whoever sends it sees the newer revision when done.
+    if row.state in (OutboxState.SENT, OutboxState.REFUSED):
+        row.state, row.due_at, row.attempts = OutboxState.QUEUED, now, 0
+
+
+class Outbox:
+    """Messages on their way. `sending` is committed before Slack is called, so a crash leaves a trace."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def claim(self, lease: timedelta, besides: Collection[str] = ()) -> Claimed | None:
+        """Take the message due longest, in a channel that is not in `besides`; None where none is due."""
+        now = utc_now()
+        async with self._database.writing() as session:
+            found = await session.scalars(
+                select(Outgoing)
+                .where(
+                    col(Outgoing.state) != OutboxState.SENT,
+                    Outgoing.due_at <= now,
+                    col(Outgoing.channel).not_in(besides),
+                )
+                .order_by(col(Outgoing.due_at))
+                .limit(1)
+                .with_for_update(skip_locked=True)
+            )
+            row = found.one_or_none()
+            if row is None or row.id is None:
+                return None
+            posted = (await session.scalars(select(Message).where(Message.key == row.key))).one_or_none()
+            in_doubt = row.state == OutboxState.SENDING and row.attempted_at is not None
+            if not in_doubt:
+                row.attempted_at, row.attempted_revision = now, row.revision
+            row.state = OutboxState.SENDING
+            row.attempts += 1
+            row.due_at = now + lease
+            return Claimed(
+                id=row.id,
+                key=row.key,
+                channel=row.channel,
+                content=row.content,
+                revision=row.revision,
+                attempts=row.attempts,
+                attempted_at=row.attempted_at or now,
+                attempted_revision=row.attempted_revision,
+                in_doubt=in_doubt,
+                posted=posted,
+            )
+
+    async def sent(self, claimed: Claimed, channel: str, ts: str) -> None:
+        """Record that the message stands in Slack at (`channel`, `ts`) and says revision `claimed.revision`."""
+        await self._arrived(claimed, channel, ts, revision=claimed.revision)
+
+    async def adopted(self, claimed: Claimed, channel: str, ts: str) -> None:
+        """Record that the earlier attempt had arrived; newer content is sent as an edit next."""
+        await self._arrived(claimed, channel, ts, revision=claimed.attempted_revision)
+
+    async def _arrived(self, claimed: Claimed, channel: str, ts: str, *, revision: int) -> None:
+        now = utc_now()
+        async with self._database.writing() as session:
+            row = await session.get_one(Outgoing, claimed.id, with_for_update=True)
+            if claimed.posted is None:
+                session.add(Message(key=row.key, incident_id=row.incident_id, channel=channel, ts=ts))
+            row.sent_revision, row.sent_at = revision, now
+            row.attempts, row.error, row.remedy = 0, None, None
+            row.state = OutboxState.SENT if row.revision == revision else OutboxState.QUEUED
+            row.due_at = now
+
+    async def retry(self, claimed: Claimed) -> None:
+        """Record that the attempt in doubt never arrived and that another one begins now."""
+        async with self._database.writing() as session:
+            row = await session.get_one(Outgoing, claimed.id, with_for_update=True)
+            row.attempted_at, row.attempted_revision = utc_now(), claimed.revision
+
+    async def later(self, claimed: Claimed, delay: timedelta, error: str, *, in_doubt: bool) -> None:
+        """Try again after `delay`. `in_doubt`: the message may have arrived, so it is looked for first."""
+        async with self._database.writing() as session:
+            row = await session.get_one(Outgoing, claimed.id, with_for_update=True)
+            row.state = OutboxState.SENDING if in_doubt else OutboxState.QUEUED
+            row.due_at = utc_now() + delay
+            row.error = error
+
+    async def refused(self, claimed: Claimed, delay: timedelta, code: str, remedy: str) -> None:
+        """Keep a message that Slack refuses, and try again after `delay` in case somebody has acted."""
+        async with self._database.writing() as session:
+            row = await session.get_one(Outgoing, claimed.id, with_for_update=True)
+            row.state, row.due_at, row.error, row.remedy = OutboxState.REFUSED, utc_now() + delay, code, remedy
+
+    async def lost(self, claimed: Claimed) -> None:
+        """Forget where the message stood, because somebody deleted it; it is posted anew."""
+        async with self._database.writing() as session:
+            await session.execute(delete(Message).where(col(Message.key) == claimed.key))
+            row = await session.get_one(Outgoing, claimed.id, with_for_update=True)
+            row.state, row.due_at, row.sent_revision = OutboxState.QUEUED, utc_now(), 0
+
+    async def resume(self) -> None:
+        """Make all that waits due now. Only for a process that has the database for itself, at its start."""
+        async with self._database.writing() as session:
+            await session.execute(
+                update(Outgoing).where(col(Outgoing.state) != OutboxState.SENT).values(due_at=utc_now())
+            )
+
+    async def next_due(self) -> datetime | None:
+        """Return when the next message is due; None where none waits."""
+        async with self._database.reading() as session:
+            return await session.scalar(
+                select(func.min(Outgoing.due_at)).where(col(Outgoing.state) != OutboxState.SENT)
+            )
+
+    async def backlog(self) -> Backlog:
+        """Return what waits and what is refused."""
+        async with self._database.reading() as session:
+            waiting = await session.execute(
+                select(func.count(), func.min(Outgoing.queued_at)).where(col(Outgoing.state) != OutboxState.SENT)
+            )
+            count, oldest = waiting.one()
+            refused = await session.scalars(select(Outgoing).where(Outgoing.state == OutboxState.REFUSED))
+            return Backlog(
+                waiting=count,
+                lag=(utc_now() - oldest).total_seconds() if oldest else 0.0,
+                refused=[Trouble(row.channel, row.error or "", row.remedy or "") for row in refused],
+            )
