@@ -1,0 +1,18 @@
+"""What we know about failures, and the reasoning: evidence in, diagnosis out."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from knowledge.diagnosis import Diagnosis
+
+__all__ = ["Diagnosis", "diagnose"]
+
+
+def diagnose(paths: Sequence[Path]) -> Diagnosis:
+    """Diagnose one job attempt from its files, or folders in the shape `job.json` + `logs/`.
+
+    Raises knowledge.errors.UnreadableEvidence when a path is missing or unreadable or holds no log.
+    """
+    from knowledge.engine import run  # the catalogue and the matcher are loaded only by those who diagnose
+
+    return run(paths)

@@ -1,0 +1,76 @@
+"""How processes ended: signals and exit codes that launchers report, for ranks that left no words of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from knowledge.attribution.hypothesis import Hypothesis, Proof
+from knowledge.attribution.view import CaseView
+from knowledge.diagnosis import Role
+from knowledge.reading.evidence import Exit
+
+_SIGNALS = {
+    4: "illegal-instruction",
+    6: "native-abort",
+    7: "bus-error",
+    8: "native-abort",
+    9: "killed-unknown",
+    11: "segfault",
+    1: "hangup",
+    2: "cancelled",
+}
+
+
+def propose(view: CaseView) -> Iterator[Hypothesis]:
+    """One hypothesis for each way of ending that is not the launcher's own doing."""
+    groups: dict[int, list[Exit]] = {}
+    for rank, ended in view.exits.items():
+        if _telling(view, rank, ended):
+            groups.setdefault(ended.code, []).append(ended)
+    for code, exits in groups.items():
+        ranks = sorted({ended.rank for ended in exits if ended.rank is not None})
+        cause = _SIGNALS.get(-code, "silent-exit") if code < 0 else "silent-exit"
+        score = 0.84 if len(ranks) == 1 else 0.6
+        if any(ended.last_spawned for ended in exits):
+            score -= 0.12
+        if code in (-6, 1):
+            score -= 0.2
+        if len(ranks) > 1 and len(ranks) >= 0.75 * len(view.ranks):
+            ranks, score = [], 0.4
+        yield Hypothesis(
+            cause=cause, score=score, reason=f"its process ended with {describe(code)} and it said nothing itself", ranks=ranks,
+            hosts=view.hosts_of(ranks), proofs=[Proof(ended.place, Role.ROOT) for ended in exits[:2]],
+            missing=_missing(view, cause, ranks),
+        )  # fmt: skip
+
+
+def _telling(view: CaseView, rank: int, ended: Exit) -> bool:
+    """Whether this ending can be where it began: not a stop by the launcher, not the end of a rank that only waited."""
+    if ended.code in (0, -15, 143):
+        return False
+    if rank in view.waiting or rank in view.bereft:
+        return False
+    if rank in view.own:
+        return False
+    story = view.stories.get(rank)
+    if story and any(hit.signature.role.value == "cascade" for hit in story.hits):
+        return False
+    return not (ended.code == 1 and not ended.first)
+
+
+def describe(code: int) -> str:
+    """`-9` → "signal 9 (SIGKILL)"; 3 → "exit code 3"."""
+    names = {1: "SIGHUP", 2: "SIGINT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
+    if code < 0:
+        name = names.get(-code)
+        return f"signal {-code}" + (f" ({name})" if name else "")
+    return f"exit code {code}"
+
+
+def _missing(view: CaseView, cause: str, ranks: list[int]) -> list[str]:
+    if cause != "killed-unknown":
+        return []
+    host = next(iter(view.hosts_of(ranks)), None) or "its host"
+    return [
+        f"Who sent SIGKILL. The kernel log of {host} decides: `journalctl -k --since '-2h' | grep -iE 'oom|killed process'`."
+    ]

@@ -1,0 +1,250 @@
+"""The evidence, arranged for questions: which ranks there are, where they live, what each said and how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from knowledge.reading.evidence import CaseEvidence, Exit, Hit, RankStory, Traceback
+from knowledge.signature import Says, SignatureRole, SourceKind
+
+_LOCAL_KINDS = (SourceKind.KERNEL, SourceKind.NODE, SourceKind.SCHEDULER, SourceKind.KUBERNETES)
+_WRAPPERS = (
+    "ChildFailedError", "CalledProcessError", "RayTaskError", "WorkerGroupError", "ProcessRaisedException",
+    "ProcessExitedException", "SystemExit", "TrainingFailedError", "ActorDiedError", "SignalException",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class Own:
+    """A rank's own trouble: a root signature, an uncaught exception, or both on one line."""
+
+    rank: int
+    order: int
+    hit: Hit | None = None
+    traceback: Traceback | None = None
+
+    @property
+    def key(self) -> str:
+        """What makes two ranks' troubles the same trouble."""
+        if self.hit:
+            return self.hit.signature.id
+        assert self.traceback
+        return f"{self.traceback.original.exception}"
+
+    @property
+    def seconds(self) -> float | None:
+        """When, by the clock of the line, if it has one."""
+        place = self.hit.place if self.hit else self.traceback.end if self.traceback else None
+        return place.seconds if place else None
+
+
+@dataclass(slots=True)
+class CaseView:
+    """The last attempt of a case, arranged."""
+
+    case: CaseEvidence
+    attempt: int
+    stories: dict[int, RankStory]
+    exits: dict[int, Exit] = field(default_factory=dict)  # the most telling exit of each rank
+
+    @cached_property
+    def ranks(self) -> list[int]:
+        """Every rank that is known to exist."""
+        known = set(self.stories) | set(self.case.processes) | set(self.exits)
+        if self.case.world_size and self.case.world_size <= 1 << 17:
+            known = {rank for rank in known if rank < self.case.world_size} | set(range(self.case.world_size))
+        return sorted(known)
+
+    def host_of(self, rank: int) -> str | None:
+        """The host of a rank, by its own words, the launcher's, or the scheduler's layout."""
+        known = self.case.processes.get(rank)
+        if known and known.host:
+            return known.host
+        ended = self.exits.get(rank)
+        if ended and ended.host and ended.host not in ("localhost", "127.0.0.1"):
+            return ended.host
+        story = self.stories.get(rank)
+        if story and story.last and story.last.host:
+            return story.last.host
+        job = self.case.job
+        if job.ranks_per_node and job.nodes and 0 <= rank // job.ranks_per_node < len(job.nodes):
+            return job.nodes[rank // job.ranks_per_node]
+        return None
+
+    @cached_property
+    def _by_host(self) -> dict[str, list[int]]:
+        table: dict[str, list[int]] = {}
+        for rank in self.ranks:
+            host = self.host_of(rank)
+            if host:
+                table.setdefault(host, []).append(rank)
+        return table
+
+    @cached_property
+    def _aliases(self) -> dict[str, str]:
+        """Other names of a host: pod ↔ node, address → host, short name → full."""
+        names: dict[str, str] = {}
+        names.update(self.case.addresses)
+        for pod, node in self.case.pod_nodes.items():
+            names[pod] = node
+            names[node] = pod
+        job = self.case.job
+        if job.ranks_per_node and job.nodes:
+            for index, node in enumerate(job.nodes):
+                rank = index * job.ranks_per_node
+                known = self.case.processes.get(rank)
+                if known and known.host and known.host != node:
+                    names[node] = known.host
+                    names.setdefault(known.host, node)
+        for host in list(self._by_host):
+            short = host.split(".")[0]
+            if short != host and not short.isdigit():
+                names[short] = host
+        return names
+
+    def ranks_on(self, host: str | None) -> list[int]:
+        """The ranks of a host, by any of its names."""
+        if host is None:
+            return []
+        if host in self._by_host:
+            return self._by_host[host]
+        other = self._aliases.get(host)
+        if other and other in self._by_host:
+            return self._by_host[other]
+        short = host.split(".")[0]
+        return next((ranks for name, ranks in self._by_host.items() if name.split(".")[0] == short and not short.isdigit()), [])
+
+    @cached_property
+    def hosts(self) -> list[str]:
+        """Hosts that ranks are known to live on."""
+        return list(self._by_host)
+
+    def hosts_of(self, ranks: Iterable[int]) -> list[str]:
+        """The hosts of some ranks, each once, in order."""
+        return list(dict.fromkeys(host for rank in ranks if (host := self.host_of(rank))))
+
+    def rank_of_hit(self, hit: Hit) -> int | None:
+        """The rank that a node's or a scheduler's line is about: by pid, by GPU address, by task."""
+        if hit.place.rank is not None and hit.place.source.kind not in _LOCAL_KINDS:
+            return hit.place.rank
+        host = hit.captures.get("host") or hit.place.host
+        local = self.ranks_on(host) or (self.ranks if len(self.hosts) <= 1 else [])
+        pid = hit.number("pid")
+        for rank in local:
+            process = self.case.processes.get(rank)
+            if process and pid and process.pid == pid:
+                return rank
+            ended = self.exits.get(rank)
+            if ended and pid and ended.pid == pid:
+                return rank
+        bus = hit.captures.get("bus")
+        if bus:
+            wanted = _bus_key(bus)
+            for rank in local:
+                process = self.case.processes.get(rank)
+                if process and process.bus and _bus_key(process.bus) == wanted:
+                    return rank
+        task = hit.number("task")
+        if task is not None and task in self.ranks:
+            return task
+        return None
+
+    # -- what ranks said
+
+    @cached_property
+    def waiting(self) -> dict[int, list[Hit]]:
+        """Ranks that were alive in a collective and gave up waiting."""
+        return self._saying(Says.WAITING)
+
+    @cached_property
+    def bereft(self) -> dict[int, list[Hit]]:
+        """Ranks that lost a peer."""
+        return self._saying(Says.PEER_GONE)
+
+    def _saying(self, says: Says) -> dict[int, list[Hit]]:
+        found: dict[int, list[Hit]] = {}
+        for rank, story in self.stories.items():
+            hits = [hit for hit in story.hits if says in hit.signature.says]
+            if hits:
+                found[rank] = hits
+        return found
+
+    def handled(self, story: RankStory, order: int, source: object) -> bool:
+        """Whether training went on after a line: then it killed nobody."""
+        progress = story.last_progress
+        return progress is not None and progress.source is source and progress.order > order
+
+    @cached_property
+    def own(self) -> dict[int, list[Own]]:
+        """Each rank's own troubles, unhandled ones only, in the order they were written."""
+        return {rank: found for rank, story in self.stories.items() if (found := self._own(rank, story))}
+
+    def _own(self, rank: int, story: RankStory) -> list[Own]:
+        by_line: dict[tuple[int, int], list[Hit]] = {}
+        for hit in story.hits:
+            by_line.setdefault((id(hit.place.source), hit.place.order), []).append(hit)
+        found: list[Own] = []
+        used: set[tuple[int, int]] = set()
+        chained = {id(traceback.chained_to) for traceback in story.tracebacks if traceback.chained_to}
+        for traceback in story.tracebacks:
+            if id(traceback) in chained or self.handled(story, traceback.end.order, traceback.end.source):
+                continue
+            own = self._of_traceback(rank, traceback, by_line, used)
+            if own:
+                found.append(own)
+        for hit in story.hits:
+            place = (id(hit.place.source), hit.place.order)
+            if hit.signature.role is SignatureRole.ROOT and place not in used:
+                if self.handled(story, hit.place.order, hit.place.source):
+                    continue
+                found.append(Own(rank, hit.place.order, hit=hit))
+        return sorted(found, key=lambda own: own.order)
+
+    @staticmethod
+    def _of_traceback(
+        rank: int, traceback: Traceback, by_line: dict[tuple[int, int], list[Hit]], used: set[tuple[int, int]]
+    ) -> Own | None:
+        chain: list[Traceback] = []
+        link: Traceback | None = traceback
+        while link:
+            chain.append(link)
+            link = link.chained_to
+        for link in reversed(chain):
+            place = (id(link.end.source), link.end.order)
+            hits = by_line.get(place, [])
+            used.add(place)
+            root = next((hit for hit in hits if hit.signature.role is SignatureRole.ROOT), None)
+            if root:
+                return Own(rank, link.end.order, hit=root, traceback=traceback)
+            if hits and any(hit.signature.role is not SignatureRole.CONFIRMATION for hit in hits):
+                return None  # the exception only says that somebody else failed
+        original = traceback.original
+        if original.exception.rsplit(".", 1)[-1] in _WRAPPERS or original.exception == "KeyboardInterrupt":
+            return None
+        return Own(rank, traceback.end.order, traceback=traceback)
+
+
+def _bus_key(bus: str) -> str:
+    """`00000000:1B:00.0`, `0000:1b:00` and `1b:00` are one address."""
+    parts = bus.lower().split(".")[0].split(":")
+    return ":".join(parts[-2:])
+
+
+def view_case(case: CaseEvidence) -> CaseView:
+    """Arrange the last attempt of a case."""
+    attempt = case.last_attempt
+    stories = {rank: story for (number, rank), story in case.stories.items() if number == attempt}
+    exits: dict[int, Exit] = {}
+    for found in case.exits:
+        if found.rank is None:
+            continue
+        known = exits.get(found.rank)
+        if known is None or _telling(found) > _telling(known):
+            exits[found.rank] = found
+    return CaseView(case, attempt, stories, exits)
+
+
+def _telling(found: Exit) -> tuple[bool, bool]:
+    return (found.first, found.code != -15)

@@ -1,0 +1,171 @@
+"""Who was waited for: ranks that lag, that never entered, or that issued something else, when others timed out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from knowledge.attribution.hypothesis import Hypothesis, Proof
+from knowledge.attribution.view import CaseView
+from knowledge.diagnosis import Role
+from knowledge.reading.evidence import Hit, Place
+from knowledge.signature import Says
+
+
+@dataclass(slots=True)
+class Position:
+    """How far one rank came in one process group."""
+
+    rank: int
+    place: Place
+    seq: int | None = None
+    op: str | None = None
+    numel: str | None = None
+    enqueued: int | None = None
+    completed: int | None = None
+
+
+def positions(view: CaseView) -> dict[str, dict[int, Position]]:
+    """Process group → rank → the last position that the rank told."""
+    groups: dict[str, dict[int, Position]] = {}
+    for rank, story in view.stories.items():
+        group = None
+        loose: Position | None = None
+        for hit in story.hits:
+            if not hit.signature.says & {Says.COUNTERS, Says.WAITING}:
+                continue
+            said = hit.captures
+            if not {"seq", "enqueued", "completed", "op"} & said.keys():
+                continue
+            group = said.get("pg")
+            if group is None:
+                loose = loose or Position(rank, hit.place)
+                _fill(loose, hit)
+                continue
+            position = groups.setdefault(group, {}).setdefault(rank, Position(rank, hit.place))
+            _fill(position, hit)
+            if loose and (position.seq is None or loose.seq == position.seq):
+                position.op, position.numel = position.op or loose.op, position.numel or loose.numel
+                loose = None
+        if loose:
+            groups.setdefault("", {}).setdefault(rank, loose)
+    return groups
+
+
+def _fill(position: Position, hit: Hit) -> None:
+    said = hit.captures
+    position.seq = hit.number("seq") if position.seq is None else position.seq
+    position.enqueued = hit.number("enqueued") if position.enqueued is None else position.enqueued
+    position.completed = hit.number("completed") if position.completed is None else position.completed
+    position.op = position.op or said.get("op")
+    position.numel = position.numel or said.get("numel")
+
+
+def propose(view: CaseView) -> Iterator[Hypothesis]:
+    """Hypotheses from collective positions, then from silence."""
+    found = positions(view)
+    for group in found.values():
+        if len(group) >= 2:
+            yield from _different(view, group)
+            yield from _lagging(view, group)
+    yield from _absent(view)
+
+
+def _different(view: CaseView, group: dict[int, Position]) -> Iterator[Hypothesis]:
+    """Same sequence number, another operation or size: the minority is out of step."""
+    by_seq: dict[int, list[Position]] = {}
+    for position in group.values():
+        if position.seq is not None and position.op:
+            by_seq.setdefault(position.seq, []).append(position)
+    for same in by_seq.values():
+        calls = Counter((position.op, position.numel) for position in same)
+        if len(calls) < 2:
+            continue
+        usual = calls.most_common(1)[0]
+        odd = [position for position in same if (position.op, position.numel) != usual[0]]
+        clear = len(odd) * 2 < len(same)
+        ranks = sorted(position.rank for position in odd) if clear else []
+        rest = [position for position in same if position not in odd]
+        yield Hypothesis(
+            cause="collective-mismatch", score=0.95 if clear else 0.8,
+            reason="at the same sequence number this rank issued another collective than the rest of the group",
+            ranks=ranks, hosts=view.hosts_of(ranks),
+            proofs=[*(Proof(position.place, Role.ROOT) for position in odd[:2]), *(Proof(position.place, Role.CONFIRMATION) for position in rest[:1])],
+        )  # fmt: skip
+
+
+def _lagging(view: CaseView, group: dict[int, Position]) -> Iterator[Hypothesis]:
+    """A rank that had not even enqueued what the others waited in never joined it."""
+    enqueued = {rank: position.enqueued for rank, position in group.items() if position.enqueued is not None}
+    waited = [position.seq for position in group.values() if position.seq is not None and position.enqueued is not None and position.seq <= position.enqueued]
+    if not enqueued or not waited:
+        return
+    seq = Counter(waited).most_common(1)[0][0]
+    behind = sorted(rank for rank, number in enqueued.items() if number < seq)
+    if behind and len(behind) * 2 < len(group):
+        yield _laggard(view, group, behind, 0.9, f"its last enqueued collective is before {seq}, in which the others waited")
+        return
+    completed = {rank: position.completed for rank, position in group.items() if position.completed is not None}
+    if completed:
+        lowest = min(completed.values())
+        behind = sorted(rank for rank, number in completed.items() if number == lowest)
+        if len(behind) * 2 < len(completed):
+            yield _laggard(view, group, behind, 0.7, f"its last completed collective is {lowest}, behind the others")
+
+
+def _laggard(view: CaseView, group: dict[int, Position], ranks: list[int], score: float, reason: str) -> Hypothesis:
+    return Hypothesis(
+        cause="rank-hang", score=score, reason=reason, ranks=ranks, hosts=view.hosts_of(ranks),
+        proofs=[Proof(group[rank].place, Role.ROOT) for rank in ranks[:2]],
+        missing=[f"What rank {ranks[0]} was doing: `py-spy dump --pid <pid of rank {ranks[0]}>` during the next hang."],
+    )  # fmt: skip
+
+
+def _absent(view: CaseView) -> Iterator[Hypothesis]:
+    """Ranks that neither waited nor lost a peer, while the others did."""
+    victims = set(view.waiting) | set(view.bereft)
+    if not victims or len(view.ranks) < 2:
+        return
+    silent = [rank for rank in view.ranks if rank not in victims and rank not in view.own]
+    if not silent or len(silent) * 2 > len(view.ranks):
+        yield _nobody(view, victims)
+        return
+    yield from _silent(view, silent, victims)
+
+
+def _silent(view: CaseView, silent: list[int], victims: Iterable[int]) -> Iterator[Hypothesis]:
+    heard = [rank for rank in silent if rank in view.stories and view.stories[rank].lines > 1]
+    unheard = [rank for rank in silent if rank not in heard]
+    hung = bool(view.waiting)
+    proofs = [Proof(hits[0].place, Role.CASCADE, hits[0].signature.id) for rank in list(victims)[:1] for hits in [view.waiting.get(rank) or view.bereft[rank]]]
+    ranks = heard or unheard
+    score = 0.82 if len(ranks) == 1 else 0.6
+    lasts = [Proof(last, Role.ROOT) for rank in ranks[:2] if rank in view.stories and (last := view.stories[rank].last)]
+    finished = [rank for rank in ranks if rank in view.stories and view.stories[rank].finished]
+    zero = [rank for rank in ranks if (ended := view.exits.get(rank)) and ended.code == 0]
+    if finished or zero:
+        cause, ranks, reason = "silent-exit", finished or zero, "it left the loop while the others still waited in a collective"
+    elif not heard:
+        cause, reason = "missing-rank", "nothing was heard of it, and the others waited in vain"
+        score -= 0.1
+    elif hung:
+        cause, reason = "rank-hang", "it stopped without a word while every other rank timed out waiting"
+    else:
+        cause, reason = "peer-lost", "it ended without a word, and the others lost their connection to it"
+        score -= 0.15
+    yield Hypothesis(
+        cause=cause, score=score, reason=reason, ranks=ranks, hosts=view.hosts_of(ranks), proofs=[*lasts, *proofs],
+        missing=[f"What rank {ranks[0]} was doing or how it ended: its process's exit code, or a stack (`py-spy dump`) at the next hang."],
+    )  # fmt: skip
+
+
+def _nobody(view: CaseView, victims: Iterable[int]) -> Hypothesis:
+    """Everybody waited, or too many are silent: the cause lies outside what was read."""
+    lead = next((hits[0] for rank in victims if (hits := view.waiting.get(rank) or view.bereft.get(rank))), None)
+    cause = "collective-timeout" if view.waiting else "peer-lost"
+    return Hypothesis(
+        cause=cause, score=0.45, reason="every rank that spoke was only waiting", proofs=[Proof(lead.place, Role.CASCADE, lead.signature.id)] if lead else [],
+        signature=lead.signature if lead else None,
+        missing=["Which rank did not answer: the logs of the silent ranks, the launcher's exit codes, or flight-recorder dumps (TORCH_NCCL_TRACE_BUFFER_SIZE=2000)."],
+    )  # fmt: skip

@@ -1,0 +1,25 @@
+"""The whole road from paths to a diagnosis."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from knowledge.attribution import outcome
+from knowledge.attribution.view import view_case
+from knowledge.catalogue import load_catalogue
+from knowledge.diagnosis import Diagnosis, Stats
+from knowledge.reading.bundle import open_bundle
+from knowledge.reading.reader import read_evidence
+from knowledge.report import report
+
+
+def run(paths: Sequence[Path]) -> Diagnosis:
+    """Read, weigh, report. See `knowledge.diagnose`."""
+    began = time.perf_counter()
+    evidence = read_evidence(open_bundle(paths), load_catalogue())
+    view = view_case(evidence)
+    diagnosis = report(view, outcome.conclude(view))
+    diagnosis.stats = Stats(bytes=evidence.bytes, lines=evidence.lines, seconds=round(time.perf_counter() - began, 4))
+    return diagnosis

@@ -1,0 +1,7 @@
+"""Errors a caller is expected to show to a person as one line."""
+
+from __future__ import annotations
+
+
+class UnreadableEvidence(Exception):
+    """A path that does not exist, cannot be read, or holds nothing to diagnose; the message says which and why."""

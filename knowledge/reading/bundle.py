@@ -1,0 +1,151 @@
+"""What was handed in: files and folders, and what their names say about rank, host and attempt."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, cast
+
+import zstandard
+from pydantic import ValidationError
+
+from knowledge.errors import UnreadableEvidence
+from knowledge.job import JobFacts
+from knowledge.signature import SourceKind
+
+MAX_FILES = 20_000
+_SKIPPED = re.compile(r"(?:^|/)(?:\.|README)|\.(?:py|pyc|pt|pth|bin|safetensors|ckpt|npy|npz|pkl|png|jpg|so|tar|zip|core)$")
+
+_HOST = r"(?P<host>[A-Za-z][A-Za-z0-9.-]*?)"
+_NAMES: tuple[tuple[SourceKind, re.Pattern[str]], ...] = tuple(
+    (kind, re.compile(pattern))
+    for kind, pattern in (
+        (SourceKind.NODE, rf"(?:^|[-_.])nvidia-smi[-_.]{_HOST}\.(?:log|txt|out)$"),
+        (SourceKind.NODE, rf"^(?:node-)?{_HOST}[-_.](?:nvidia-smi|fabricmanager|dcgm[\w-]*|journal)\.(?:log|txt|out|csv)$"),
+        (SourceKind.KERNEL, rf"^(?:node-)?{_HOST}[-_.](?:dmesg|kernel|kern)\.(?:log|txt|out)$"),
+        (SourceKind.KERNEL, rf"^(?:dmesg|kern|kernel|journal-k)[-_.]{_HOST}\.(?:log|txt|out)$"),
+        (SourceKind.KERNEL, r"^(?:dmesg|kern|kernel)\b[\w.-]*$"),
+        (SourceKind.NODE, rf"^(?:journal|fabricmanager|dcgm-health|dcgm|slurmd)[-_.]{_HOST}\.(?:log|txt|out)$"),
+        (SourceKind.SCHEDULER, r"^(?:slurmctld|scheduler|sacct|slurmdbd)\b"),
+        (SourceKind.KUBERNETES, r"(?:events|describe|get-pods|kubectl-get|pods?-status)[\w.-]*\.(?:txt|log|ya?ml|json)$"),
+        (SourceKind.KUBERNETES, r"^kubectl-(?:describe|get)"),
+        (SourceKind.LAUNCHER, rf"^(?:agent|node\d+)[-_]{_HOST}\.(?:log|txt|out|err)$"),
+        (SourceKind.LAUNCHER, r"^(?:launcher|torchrun|mpirun|agent)[\w.-]*$"),
+    )
+)
+_RANK = re.compile(r"(?:^|[^a-z])ranks?[-_.]?(?P<rank>\d{1,6})(?!\d)|^(?:out|err|stdout|stderr|train|task)[-_.](?P<task>\d{1,6})(?:\.|$)")
+_ATTEMPT = re.compile(r"attempt[-_]?(?P<attempt>\d{1,3})(?!\d)")
+_TORCHRUN_FOLDER = re.compile(r"attempt_\d+/(?P<local>\d{1,3})/(?:stdout|stderr)\.log$")
+
+
+@dataclass(slots=True, eq=False)
+class Source:
+    """One file of evidence. `name` is how people are told of it; `kind` is None until its content was seen."""
+
+    name: str
+    path: Path
+    kind: SourceKind | None = None
+    rank: int | None = None
+    local_rank: int | None = None
+    host: str | None = None
+    attempt: int | None = None
+
+    def open(self) -> IO[bytes]:
+        """Open for reading bytes; gzip and zstd are unpacked. Raises UnreadableEvidence."""
+        try:
+            if self.path.suffix == ".gz":
+                return cast(IO[bytes], gzip.open(self.path, "rb"))
+            if self.path.suffix == ".zst":
+                return cast(IO[bytes], zstandard.ZstdDecompressor().stream_reader(self.path.open("rb"), closefd=True))
+            return self.path.open("rb")
+        except OSError as error:
+            raise UnreadableEvidence(f"cannot read {self.path}: {error.strerror or error}") from error
+
+
+@dataclass(slots=True)
+class Bundle:
+    """Everything that is known about one failed job attempt."""
+
+    sources: list[Source]
+    job: JobFacts
+
+
+def name_source(name: str, path: Path) -> Source:
+    """Make a Source from its name relative to the logs folder; what the name does not say stays None."""
+    source = Source(name=name, path=path)
+    base = name.rsplit("/", 1)[-1]
+    for suffix in (".gz", ".zst"):
+        base = base.removesuffix(suffix)
+    attempt = _ATTEMPT.search(name)
+    if attempt:
+        source.attempt = int(attempt["attempt"])
+    folder = _TORCHRUN_FOLDER.search(name)
+    if folder:
+        source.local_rank = int(folder["local"])
+        return source
+    for kind, pattern in _NAMES:
+        found = pattern.search(base)
+        if found:
+            source.kind = kind
+            source.host = found.groupdict().get("host")
+            return source
+    found = _RANK.search(base)
+    if found:
+        source.rank = int(found["rank"] or found["task"])
+        source.kind = SourceKind.RANK
+    return source
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and not _SKIPPED.search(path.relative_to(folder).as_posix()):
+            yield path
+
+
+def _read_job(path: Path) -> JobFacts:
+    try:
+        return JobFacts.model_validate(json.loads(path.read_bytes()))
+    except OSError as error:
+        raise UnreadableEvidence(f"cannot read {path}: {error.strerror or error}") from error
+    except (ValueError, ValidationError) as error:
+        raise UnreadableEvidence(f"{path} is not a job.json: {str(error).splitlines()[0]}") from error
+
+
+def open_bundle(paths: Sequence[Path]) -> Bundle:
+    """Find the evidence in `paths` (files, folders, or case folders with `job.json` and `logs/`).
+
+    Raises UnreadableEvidence for a path that is missing or unreadable, and when there is no file at all.
+    """
+    sources: list[Source] = []
+    job = JobFacts()
+    for path in paths:
+        if not path.exists():
+            raise UnreadableEvidence(f"no such file or folder: {path}")
+        if path.is_dir():
+            try:
+                next(path.iterdir(), None)
+            except OSError as error:
+                raise UnreadableEvidence(f"cannot read {path}: {error.strerror or error}") from error
+            facts = path / "job.json"
+            if facts.is_file():
+                job = _read_job(facts)
+            root = path / "logs" if (path / "logs").is_dir() else path
+            for file in _walk(root):
+                if file.name == "job.json":
+                    continue
+                sources.append(name_source(file.relative_to(root).as_posix(), file))
+        elif path.name == "job.json":
+            job = _read_job(path)
+        else:
+            sources.append(name_source(path.name, path))
+        if len(sources) > MAX_FILES:
+            raise UnreadableEvidence(f"more than {MAX_FILES} files below {path}; name the job's own folder")
+    if not sources and not job.state:
+        raise UnreadableEvidence(f"no log files found in {', '.join(map(str, paths)) or 'nothing'}")
+    for source in sources:
+        source.open().close()
+    return Bundle(sources=sources, job=job)

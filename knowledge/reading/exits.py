@@ -1,0 +1,134 @@
+"""How launchers and the scheduler say that a process ended: torchrun, srun, mpirun, Hydra, DeepSpeed, slurmd."""
+
+from __future__ import annotations
+
+import re
+import signal as signals
+from collections.abc import Iterator
+
+from knowledge.reading.evidence import Exit, Place
+
+MARKS = re.compile(
+    r"exitcode|exit code|Exit code|exited|local_rank:|host      :|rank      :|Root Cause|Process name:|: tasks? [\d,-]+: |return code"
+    r"|terminated with signal|KILLED BY|BAD TERMINATION"
+)
+"""A line that this module may want."""
+
+_WORDS = {
+    "segmentation fault": signals.SIGSEGV,
+    "killed": signals.SIGKILL,
+    "aborted": signals.SIGABRT,
+    "terminated": signals.SIGTERM,
+    "bus error": signals.SIGBUS,
+    "illegal instruction": signals.SIGILL,
+    "floating point exception": signals.SIGFPE,
+    "hangup": signals.SIGHUP,
+    "interrupt": signals.SIGINT,
+    "out of memory": signals.SIGKILL,
+    "user defined signal 1": signals.SIGUSR1,
+    "user defined signal 2": signals.SIGUSR2,
+}
+
+_TORCHRUN_FAILED = re.compile(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\)")
+_BLOCK_HOST = re.compile(r"^\s*host\s+: (?P<host>\S+)")
+_BLOCK_RANK = re.compile(r"^\s*rank\s+: (?P<rank>\d+) \(local_rank: (?P<local>\d+)\)")
+_BLOCK_CODE = re.compile(r"^\s*exitcode\s+: (?P<code>-?\d+) \(pid: (?P<pid>\d+)\)")
+_SRUN = re.compile(r"srun: error: (?P<host>[^\s:]+): tasks? (?P<tasks>[\d,-]+): (?P<how>.+)$")
+_SRUN_CODE = re.compile(r"Exited with exit code (?P<code>\d+)")
+_MPI_SIGNAL = re.compile(
+    r"process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node (?P<host>\S+) exited on signal (?P<signal>\d+)"
+)
+_MPI_NAME = re.compile(r"Process name: \[(?:\[\d+,\d+\],|prterun-\S+@\d+,)(?P<rank>\d+)\]")
+_MPI_CODE = re.compile(r"Exit code:\s+(?P<code>\d+)")
+_HYDRA_PID = re.compile(r"PID (?P<pid>\d+) RUNNING AT (?P<host>\S+)")
+_HYDRA_RANK = re.compile(r"RANK (?P<rank>\d+) PID (?P<pid>\d+) RUNNING AT (?P<host>\S+)")
+_HYDRA_CODE = re.compile(r"EXIT CODE: (?P<code>\d+)|KILLED BY SIGNAL: (?P<signal>\d+)")
+_DEEPSPEED = re.compile(r"--local_rank=(?P<local>\d+)'.*exits with return code = (?P<code>-?\d+)")
+_SLURMD = re.compile(
+    r"\[\d+\.\w+\] task (?P<rank>\d+) \((?P<pid>\d+)\) exited(?: with exit code (?P<code>\d+)|\. Killed by signal (?P<signal>\d+))"
+)
+_SPAWN = re.compile(r"process (?P<rank>\d+) terminated with (?:signal (?P<signal>SIG\w+)|exit code (?P<code>\d+))")
+
+
+def expand(ranges: str) -> list[int]:
+    """`1,3-5` → [1, 3, 4, 5]."""
+    numbers: list[int] = []
+    for part in ranges.split(","):
+        low, _, high = part.partition("-")
+        if low.isdigit():
+            numbers.extend(range(int(low), int(high or low) + 1))
+    return numbers
+
+
+def _shell(code: int) -> int:
+    """A shell's 128+N means signal N."""
+    return -(code - 128) if 128 < code < 160 else code
+
+
+class ExitReader:
+    """Reads the launcher's words of one source. Blocks span lines, so it keeps a little state."""
+
+    def __init__(self) -> None:
+        self._root_cause = False
+        self._host: str | None = None
+        self._rank: tuple[int, int] | None = None
+        self._mpi_rank: int | None = None
+        self._hydra: tuple[int | None, str] | None = None
+
+    def feed(self, text: str, place: Place) -> Iterator[Exit]:
+        """Take one line for which MARKS matched; yield the exits it tells of."""
+        if "Root Cause (first observed failure)" in text:
+            self._root_cause = True
+        elif found := _BLOCK_HOST.match(text):
+            self._host = found["host"]
+        elif found := _BLOCK_RANK.match(text):
+            self._rank = (int(found["rank"]), int(found["local"]))
+        elif found := _BLOCK_CODE.match(text):
+            if self._rank:
+                yield Exit(
+                    place, int(found["code"]), self._rank[0], self._rank[1], self._host, int(found["pid"]),
+                    first=self._root_cause, by="torchrun",
+                )  # fmt: skip
+            self._rank, self._root_cause = None, False
+        elif found := _TORCHRUN_FAILED.search(text):
+            code, local = int(found["code"]), int(found["local"])
+            yield Exit(place, code, None, local, None, int(found["pid"]), first=True, by="torchrun")
+        elif found := _SRUN.search(text):
+            yield from self._srun(found, place)
+        elif found := _MPI_SIGNAL.search(text):
+            yield Exit(place, -int(found["signal"]), int(found["rank"]), host=found["host"], first=True, by="mpirun")
+        elif found := _MPI_NAME.search(text):
+            self._mpi_rank = int(found["rank"])
+        elif self._mpi_rank is not None and (found := _MPI_CODE.search(text)):
+            yield Exit(place, _shell(int(found["code"])), self._mpi_rank, first=True, by="mpirun")
+            self._mpi_rank = None
+        elif found := _HYDRA_RANK.search(text) or _HYDRA_PID.search(text):
+            rank = found.groupdict().get("rank")
+            self._hydra = (int(rank) if rank else None, found["host"])
+        elif self._hydra and (found := _HYDRA_CODE.search(text)):
+            code = -int(found["signal"]) if found["signal"] else _shell(int(found["code"]))
+            yield Exit(place, code, self._hydra[0], host=self._hydra[1], first=True, by="mpirun")
+            self._hydra = None
+        elif found := _DEEPSPEED.search(text):
+            yield Exit(place, int(found["code"]), None, int(found["local"]), first=True, by="deepspeed", last_spawned=True)
+        elif found := _SLURMD.search(text):
+            code = -int(found["signal"]) if found["signal"] else _shell(int(found["code"]))
+            yield Exit(place, code, int(found["rank"]), pid=int(found["pid"]), by="slurmd")
+        elif found := _SPAWN.search(text):
+            name = found["signal"]
+            code = -int(getattr(signals, name, signals.SIGKILL)) if name else int(found["code"])
+            yield Exit(place, code, int(found["rank"]), first=True, by="spawn")
+
+    @staticmethod
+    def _srun(found: re.Match[str], place: Place) -> Iterator[Exit]:
+        how = found["how"]
+        number = _SRUN_CODE.search(how)
+        if number:
+            code = _shell(int(number["code"]))
+        else:
+            word = how.lower().split(" (core")[0].strip(" .")
+            if word not in _WORDS:
+                return
+            code = -int(_WORDS[word])
+        for task in expand(found["tasks"]):
+            yield Exit(place, code, task, host=found["host"], by="srun")

@@ -1,0 +1,77 @@
+"""Who is who: start-up lines that tie a rank to its host, process, local rank, GPU and address."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+MARKS = re.compile(r"world_size|nranks|GLOBAL_RANK|MPI rank|world_rank|Bootstrap : Using|spawned with command|^#\s+Rank ")
+"""A line that this module may want."""
+
+_BANNER_RANK = re.compile(r"(?<![a-z_])(?:global_)?rank[=: ]+(?P<rank>\d+)")
+_WORLD = re.compile(r"(?:world_size|nranks|world size)[=: ]+(?P<size>\d+)")
+_LOCAL = re.compile(r"local_rank[=: ]+(?P<local>\d+)")
+_HOST = re.compile(r"(?:host(?:name)?|node)=(?P<host>[\w.-]+)")
+_PID = re.compile(r"pid[= ](?P<pid>\d+)")
+_MPI = re.compile(r"MPI rank (?P<rank>\d+) of (?P<size>\d+) on (?P<host>[\w.-]+)(?: pid (?P<pid>\d+))?")
+_LIGHTNING = re.compile(r"GLOBAL_RANK: (?P<rank>\d+), MEMBER: \d+/(?P<size>\d+)")
+_RAY = re.compile(r"\(ip=(?P<ip>[\d.]+), pid=(?P<pid>\d+)\) world_rank=(?P<rank>\d+), local_rank=(?P<local>\d+)")
+_NCCL = re.compile(r"(?P<host>[^\s:\[\]]+):(?P<pid>\d+):\d+ \[(?P<device>-?\d+)\] ")
+_NCCL_INIT = re.compile(r"rank (?P<rank>\d+) nranks (?P<size>\d+) cudaDev (?P<device>\d+)(?:.*?busId (?P<bus>[0-9a-fA-F]+))?")
+_BOOTSTRAP = re.compile(r"Bootstrap : Using \S+?:(?P<ip>[\d.]+)<")
+_NCCL_TESTS = re.compile(r"^#\s+Rank\s+(?P<rank>\d+) Group\s+\d+ Pid\s+(?P<pid>\d+) on\s+(?P<host>\S+) device\s+(?P<device>\d+)")
+_SPAWNED = re.compile(r"process (?P<pid>\d+) spawned with command: .*--local_rank=(?P<local>\d+)")
+
+
+@dataclass(slots=True)
+class Introduction:
+    """What one line says about one process; what it does not say is None."""
+
+    rank: int | None = None
+    world_size: int | None = None
+    host: str | None = None
+    local_rank: int | None = None
+    pid: int | None = None
+    bus: str | None = None
+    address: str | None = None
+
+
+def nccl_process(text: str) -> tuple[str, int] | None:
+    """Host and pid in front of an NCCL line, or None."""
+    found = _NCCL.search(text[:120])
+    return (found["host"], int(found["pid"])) if found else None
+
+
+def introduce(text: str) -> Introduction | None:
+    """Read one line for which MARKS matched."""
+    if found := _MPI.search(text):
+        return Introduction(int(found["rank"]), int(found["size"]), found["host"], pid=_int(found["pid"]))
+    if found := _LIGHTNING.search(text):
+        return Introduction(int(found["rank"]), int(found["size"]))
+    if found := _RAY.search(text):
+        return Introduction(int(found["rank"]), None, found["ip"], int(found["local"]), int(found["pid"]))
+    if found := _NCCL_TESTS.search(text):
+        return Introduction(int(found["rank"]), None, found["host"], int(found["device"]), int(found["pid"]))
+    if found := _SPAWNED.search(text):
+        return Introduction(local_rank=int(found["local"]), pid=int(found["pid"]))
+    process = nccl_process(text)
+    if process and (found := _NCCL_INIT.search(text)):
+        bus = found["bus"]
+        return Introduction(
+            int(found["rank"]), int(found["size"]), process[0], int(found["device"]), process[1],
+            f"0000:{bus[:-3].zfill(2)}:00" if bus and len(bus) > 3 else None,
+        )  # fmt: skip
+    if process and (found := _BOOTSTRAP.search(text)):
+        return Introduction(host=process[0], pid=process[1], address=found["ip"])
+    world, rank = _WORLD.search(text), _BANNER_RANK.search(text)
+    if world and rank:
+        local, host, pid = _LOCAL.search(text), _HOST.search(text), _PID.search(text)
+        return Introduction(
+            int(rank["rank"]), int(world["size"]), host["host"] if host else None,
+            int(local["local"]) if local else None, int(pid["pid"]) if pid else None,
+        )  # fmt: skip
+    return None
+
+
+def _int(text: str | None) -> int | None:
+    return int(text) if text else None

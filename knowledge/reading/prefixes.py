@@ -1,0 +1,121 @@
+"""What launchers write in front of a line: ranks, hosts and arrival times.
+
+Prefixes nest (a container's time, then srun's label, then torchrun's role), so they are stripped in rounds. Forms that
+could be ordinary text (`3: `, `host: `, `[3] `) are believed only in files that use them throughout; see `Habits`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+_ARRIVAL = re.compile(r"^(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)) (?:std(?:out|err) [FP] )?")
+_MPIRUN = re.compile(
+    r"^(?:[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]+ \d{4})?\[(?:[\w.-]+@)?\d+,(?P<rank>\d+)\]<std(?:out|err|diag)>: ?"
+)
+_MPIRUN_BARE = re.compile(r"^\[\d+,(?P<rank>\d+)\](?:<std(?:out|err)>)?: ?")
+_ROLE = re.compile(r"^\[(?:default|[a-z_]*worker|trainer)(?P<local>\d+)\]: ?")
+_RAY = re.compile(r"^\((?P<actor>[A-Za-z_][\w.:]*)(?: rank=(?P<rank>\d+))?,? ?pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\d.]+))?\) ?")
+_POD = re.compile(r"^\[pod/(?P<pod>[\w.-]+)/[\w.-]+\] ?")
+_GLOBAL = re.compile(r"^\[rank(?P<rank>\d+)\]:? ?(?=.)")
+_LABEL = re.compile(r"^ *(?P<rank>\d{1,6}): ?")
+_HYDRA = re.compile(r"^\[(?P<rank>\d{1,6})\] ")
+_HOST = re.compile(r"^(?P<host>[A-Za-z][A-Za-z0-9.-]{1,62}): ")
+_NOT_HOSTS = frozenset(
+    "srun slurmstepd WARNING INFO ERROR Error Warning wandb error warning File Note NOTE python bash sh "
+    "libibverbs mpirun prterun Traceback Exception terminate kernel info debug FATAL fatal Fabric Status Events Name "
+    "time host rank exitcode torchrun accelerate deepspeed CRITICAL DEBUG hint help".split()
+)
+
+
+@dataclass(slots=True)
+class Prefix:
+    """What was in front of a line."""
+
+    rank: int | None = None
+    local_rank: int | None = None
+    host: str | None = None
+    pid: int | None = None
+    pod: str | None = None
+    tagged: bool = False  # `[rankN]:` was there: the process itself says which rank it is
+
+
+@dataclass(slots=True, frozen=True)
+class Habits:
+    """The ambiguous prefix forms that a file uses throughout."""
+
+    label: bool = False  # srun --label: `3: `
+    hydra: bool = False  # MPICH and Intel MPI: `[3] `
+    host: bool = False  # pdsh: `node7: `
+
+
+def learn_habits(lines: Iterable[str]) -> Habits:
+    """Decide from a sample of clean lines which ambiguous prefixes a file uses."""
+    total = labels = hydras = 0
+    hosts: Counter[str] = Counter()
+    for line in lines:
+        if not line.strip():
+            continue
+        arrival = _ARRIVAL.match(line)
+        if arrival:
+            line = line[arrival.end() :]
+        total += 1
+        labels += bool(_LABEL.match(line))
+        hydras += bool(_HYDRA.match(line))
+        found = _HOST.match(line)
+        if found and found["host"] not in _NOT_HOSTS and not found["host"].endswith(("Error", "Warning", "Exception")):
+            hosts[found["host"]] += 1
+    enough = max(2, total // 2)
+    return Habits(
+        label=labels >= enough,
+        hydra=hydras >= enough,
+        host=sum(count for count in hosts.values() if count > 1) >= max(3, total * 6 // 10),
+    )
+
+
+def strip_prefix(line: str, habits: Habits) -> tuple[Prefix, str]:
+    """Split a clean line into what launchers put in front of it and the program's own text."""
+    prefix = Prefix()
+    for _ in range(4):
+        first = line[:1]
+        found: re.Match[str] | None = None
+        if first == "[":
+            found = _MPIRUN.match(line) or _MPIRUN_BARE.match(line)
+            if found:
+                prefix.rank = int(found["rank"])
+            elif found := _GLOBAL.match(line):
+                prefix.rank = int(found["rank"])
+                prefix.tagged = True
+            elif found := _ROLE.match(line):
+                prefix.local_rank = int(found["local"])
+            elif found := _POD.match(line):
+                prefix.pod = found["pod"]
+            elif habits.hydra and (found := _HYDRA.match(line)):
+                prefix.rank = int(found["rank"])
+        elif first == "(":
+            if found := _RAY.match(line):
+                prefix.pid = int(found["pid"])
+                prefix.host = found["ip"] or prefix.host
+                if found["rank"]:
+                    prefix.rank = int(found["rank"])
+        elif habits.label and (found := _LABEL.match(line)):
+            if prefix.rank is None:
+                prefix.rank = int(found["rank"])
+        elif first.isdigit():
+            found = _ARRIVAL.match(line)
+        elif first.isalpha():
+            found = _MPIRUN.match(line)
+            if found:
+                prefix.rank = int(found["rank"])
+            elif habits.host and (found := _HOST.match(line)) and found["host"] not in _NOT_HOSTS:
+                prefix.host = found["host"]
+            else:
+                found = None
+        if not found or found.end() == 0:
+            break
+        line = line[found.end() :]
+        if prefix.tagged:
+            break
+    return prefix, line

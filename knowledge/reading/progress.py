@@ -1,0 +1,31 @@
+"""Signs of life: training steps, and the words of a job that ended well."""
+
+from __future__ import annotations
+
+import re
+
+_STEP = re.compile(
+    r"(?i)\b(?:global_?step|step|iter(?:ation)?)s?['\"]?[ :=/\[]{0,4}\s*(?P<step>\d{1,9})(?![\w.])"
+)
+_OTHER = re.compile(r"(?i)it/s[\],]|s/it[\],]|Train Epoch: \d+ \[|\bepoch[ :=]+\d+.{0,40}\bloss\b")
+_FINISHED = re.compile(
+    r"(?i)\btraining (?:is |has )?(?:finished|complete[d]?|done|ended)\b|\bfinished training\b|\bdone, exiting 0\b"
+    r"|\btraining of epoch \d+ ends\b|`?Trainer\.fit`? stopped: `?max_(?:steps|epochs)"
+    r"|'train_runtime'|\bjob (?:completed|finished) successfully\b|\ball done\b|\bafter training is done\b"
+    r"|exiting program at iteration"
+)
+MARKS = re.compile(r"(?i)step|iter|it/s|s/it|epoch|train|done")
+"""A line that this module may want."""
+
+
+def step_of(text: str) -> int | None:
+    """The training step that a progress line tells; -1 for progress without a number; None: not progress."""
+    found = _STEP.search(text)
+    if found:
+        return int(found["step"])
+    return -1 if _OTHER.search(text) else None
+
+
+def says_finished(text: str) -> bool:
+    """Whether a line says that training as a whole came to its end."""
+    return _FINISHED.search(text) is not None

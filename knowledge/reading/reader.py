@@ -1,0 +1,268 @@
+"""From a bundle to evidence: every line is cleaned, attributed, and looked at by whoever may want it."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+from knowledge.catalogue import Catalogue
+from knowledge.reading import exits, identity, progress
+from knowledge.reading.bundle import Bundle, Source
+from knowledge.reading.clocks import parse_time
+from knowledge.reading.evidence import CaseEvidence, Hit, Place, Process, Traceback
+from knowledge.reading.kinds import recognise
+from knowledge.reading.prefixes import Habits, Prefix, learn_habits, strip_prefix
+from knowledge.reading.regions import Region, read_regions
+from knowledge.reading.text import pieces
+from knowledge.reading.tracebacks import START, TracebackReader
+from knowledge.scanning import LiteralScanner, speakers
+from knowledge.signature import SignatureRole, SourceKind
+
+_SAMPLE = 256 << 10  # bytes at the head of a file from which its habits are learned
+_INLINE_RANK = re.compile(r"\b(?:rank[ =:]|\[Rank )(?P<rank>\d{1,6})\b")
+_PYTHON_LOG_PID = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +(?P<pid>\d+) ")
+_AGENT = re.compile(r"^(?:srun|slurmstepd|mpirun|prterun|torchrun)[\w-]*: |^[IWEF]\d{4} [\d:.]+ +\d+ torch/distributed/(?:run|elastic|launcher)")
+_HOST_OF_POD = re.compile(r"Successfully assigned (?:[\w-]+/)?(?P<pod>[\w.-]+) to (?P<node>[\w.-]+)")
+_ROLES_OF_RANKS = (SourceKind.RANK, SourceKind.COMBINED, SourceKind.LAUNCHER, None)
+
+
+def read_evidence(bundle: Bundle, catalogue: Catalogue) -> CaseEvidence:
+    """Read all sources of a bundle. Raises UnreadableEvidence for a file that cannot be read."""
+    case = CaseEvidence(job=bundle.job, world_size=bundle.job.world_size)
+    year = (bundle.job.started_at or bundle.job.ended_at or _newest(bundle)).year
+    structure = LiteralScanner([START, "exitcode", "srun: error"])
+    files = [_SourceReader(source, catalogue, case, year) for source in bundle.sources]
+    for file in files:
+        file.introduce()
+    for file in files:
+        file.read(structure)
+    case.sources = [file.source for file in files]
+    return case
+
+
+def _newest(bundle: Bundle) -> datetime:
+    stamps = [Path(source.path).stat().st_mtime for source in bundle.sources]
+    return datetime.fromtimestamp(max(stamps, default=0), UTC)
+
+
+class _SourceReader:
+    def __init__(self, source: Source, catalogue: Catalogue, case: CaseEvidence, year: int) -> None:
+        self.source = source
+        self._catalogue = catalogue
+        self._case = case
+        self._year = year
+        self._habits = Habits()
+        self._ranks_by_pid: dict[int, int] = {}
+        self._ranks_by_local: dict[int, int] = {}
+        self._tracebacks: dict[int | None, TracebackReader] = {}
+        self._exits = exits.ExitReader()
+        self._speaker: int | None = None  # who wrote the previous line, for continuation lines of plain streams
+        self._order = 0
+
+    # -- first pass: the head of the file says what it is and who is in it
+
+    def introduce(self) -> None:
+        with self.source.open() as stream:
+            head = stream.read(_SAMPLE)
+        lines = [piece for raw in head.split(b"\n") for piece in pieces(raw)]
+        self._habits = learn_habits(lines[:4000])
+        ranks: Counter[int] = Counter()
+        hosts: Counter[str] = Counter()
+        for line in lines:
+            if "Successfully assigned" in line and (found := _HOST_OF_POD.search(line)):
+                self._case.pod_nodes[found["pod"]] = found["node"]
+            prefix, text = strip_prefix(line, self._habits)
+            if prefix.rank is not None:
+                ranks[prefix.rank] += 1
+            if not identity.MARKS.search(text):
+                continue
+            who = identity.introduce(text)
+            if who is None:
+                continue
+            rank = who.rank if who.rank is not None else prefix.rank
+            if who.host:
+                hosts[who.host] += 1
+                if who.address:
+                    self._case.addresses[who.address] = who.host
+            if who.world_size and who.rank is not None:
+                self._case.world_size = max(self._case.world_size or 0, who.world_size)
+            if rank is not None:
+                if not text.lstrip().startswith("#"):
+                    ranks[rank] += 1
+                self._know(rank, who, prefix)
+        self.source.kind = recognise(self.source, lines, ranks, self._habits)
+        if self.source.kind in (SourceKind.RANK, None) and len(ranks) == 1:
+            self.source.rank = next(iter(ranks))
+            self.source.kind = SourceKind.RANK
+        elif len(ranks) > 1:
+            self.source.rank = None
+        if self.source.host is None and len(hosts) == 1:
+            self.source.host = next(iter(hosts))
+
+    def _know(self, rank: int, who: identity.Introduction, prefix: Prefix) -> None:
+        known = self._case.processes.setdefault(rank, Process(rank))
+        known.host = who.host or known.host or prefix.host
+        known.pid = who.pid or known.pid
+        known.bus = who.bus or known.bus
+        known.address = who.address or known.address
+        local = who.local_rank if who.local_rank is not None else prefix.local_rank
+        if local is not None:
+            known.local_rank = local
+            self._ranks_by_local[local] = rank
+        if who.pid:
+            self._ranks_by_pid[who.pid] = rank
+
+    # -- second pass: the lines
+
+    def read(self, structure: LiteralScanner) -> None:
+        if self.source.local_rank is not None and self.source.rank is None:
+            self.source.rank = self._ranks_by_local.get(self.source.local_rank, self.source.local_rank)
+        region = None
+        with self.source.open() as stream:
+            for region in read_regions(stream, structure):
+                self._read_region(region)
+        if region is not None and region.cut and self.source.rank is not None:
+            self._case.story(self.source.attempt or 0, self.source.rank).truncated = True
+
+    def _read_region(self, region: Region) -> None:
+        raws = region.data.split(b"\n")
+        if raws and not raws[-1]:
+            raws.pop()
+        ends: list[int] = []
+        position = 0
+        for raw in raws:
+            position += len(raw) + 1
+            ends.append(position)
+        candidates = self._catalogue.scanner.candidates(region.data, ends)
+        self._case.bytes += len(region.data)
+        self._case.lines += len(raws)
+        for index, raw in enumerate(raws):
+            entries = candidates.get(index, ())
+            for piece in pieces(raw):
+                self._order += 1
+                self._read_line(piece, region.line + index, entries)
+
+    def _read_line(self, line: str, number: int, entries: object) -> None:
+        prefix, text = strip_prefix(line, self._habits)
+        rank, tagged = self._rank_of(prefix, text)
+        interesting = bool(entries) or exits.MARKS.search(text) is not None
+        host = prefix.host or prefix.pod or self._host_of(rank)
+        attempt = self.source.attempt or 0
+        place = Place(self.source, number, self._order, line, rank, host, None, attempt)
+        is_progress = False
+        if rank is not None and text.strip():
+            is_progress = self._live(rank, attempt, place, text)
+        if interesting or START in text or self._reading(rank):
+            place = Place(
+                self.source, number, self._order, line, rank, host, parse_time(line, self._year), attempt
+            )
+            self._feed_traceback(rank, text, place, prefix.tagged or tagged)
+        if interesting:
+            for found in self._exits.feed(text, place):
+                self._case.exits.append(self._complete(found))
+            if not is_progress or len(text) < 400:
+                self._match(text, place, entries)
+        if text.strip():
+            self._case.last_lines[self.source.name] = place
+
+    def _reading(self, rank: int | None) -> bool:
+        reader = self._tracebacks.get(rank)
+        return reader is not None
+
+    def _rank_of(self, prefix: Prefix, text: str) -> tuple[int | None, bool]:
+        """The rank that wrote a line, and whether the line itself says so."""
+        source = self.source
+        if prefix.rank is not None:
+            if _AGENT.match(text):
+                return None, False
+            self._speaker = prefix.rank
+            return prefix.rank, prefix.tagged
+        if source.kind not in _ROLES_OF_RANKS:
+            return None, False
+        if prefix.local_rank is not None:
+            rank = self._ranks_by_local.get(prefix.local_rank)
+            if rank is not None:
+                self._speaker = rank
+            return rank, False
+        if prefix.pid is not None and prefix.pid in self._ranks_by_pid:
+            return self._ranks_by_pid[prefix.pid], False
+        if source.rank is not None:
+            return source.rank, False
+        process = identity.nccl_process(text) if "NCCL" in text else None
+        if process:
+            return self._ranks_by_pid.get(process[1]), False
+        if _AGENT.match(text):
+            return None, False
+        found = _INLINE_RANK.search(text[:160]) if "ank" in text[:160] else None
+        if found and "local_rank" not in text[:160]:
+            return int(found["rank"]), False
+        found = _PYTHON_LOG_PID.match(text)
+        if found:
+            return self._ranks_by_pid.get(int(found["pid"])), False
+        return None, False
+
+    def _host_of(self, rank: int | None) -> str | None:
+        if rank is not None:
+            known = self._case.processes.get(rank)
+            if known and known.host:
+                return known.host
+        return self.source.host
+
+    def _live(self, rank: int, attempt: int, place: Place, text: str) -> bool:
+        story = self._case.story(attempt, rank)
+        story.lines += 1
+        if story.first is None:
+            story.first = place
+        story.last = place
+        if not progress.MARKS.search(text):
+            return False
+        step = progress.step_of(text)
+        if step is not None:
+            story.last_progress = Place(
+                place.source, place.line, place.order, place.text, rank, place.host, parse_time(place.text, self._year), attempt
+            )
+            if step >= 0:
+                story.last_step = step
+        if progress.says_finished(text):
+            story.finished = place
+        return step is not None
+
+    def _feed_traceback(self, rank: int | None, text: str, place: Place, tagged: bool) -> None:
+        if START in text and rank not in self._tracebacks:
+            self._tracebacks[rank] = TracebackReader()
+        reader = self._tracebacks.get(rank)
+        if reader is None:
+            return
+        finished: Traceback | None = reader.feed(text, place, tagged)
+        if finished is not None:
+            self._case.tracebacks.append(finished)
+            if rank is not None:
+                self._case.story(place.attempt, rank).tracebacks.append(finished)
+
+    def _complete(self, found: exits.Exit) -> exits.Exit:
+        if found.rank is None and found.pid is not None:
+            found.rank = self._ranks_by_pid.get(found.pid)
+        if found.rank is None and found.local_rank is not None:
+            found.rank = self._ranks_by_local.get(found.local_rank)
+        if found.host is None and found.rank is not None:
+            found.host = self._host_of(found.rank)
+        return found
+
+    def _match(self, text: str, place: Place, entries: object) -> None:
+        matches: dict[str, dict[str, str]] = {}
+        for entry in entries:  # type: ignore[attr-defined]
+            if entry.sources and self.source.kind is not None and self.source.kind not in entry.sources:
+                continue
+            captures = entry.match(text)
+            if captures is not None:
+                matches[entry.id] = captures
+        for name in speakers(matches, self._catalogue.entries):  # type: ignore[arg-type]
+            signature = self._catalogue[name]
+            if signature.role is SignatureRole.NOISE:
+                continue
+            hit = Hit(signature, matches[name], place)
+            self._case.hits.append(hit)
+            if place.rank is not None:
+                self._case.story(place.attempt, place.rank).hits.append(hit)

@@ -1,0 +1,31 @@
+"""From bytes to clean lines, whatever the bytes are."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+MAX_LINE = 4096
+"""Characters of a line that are looked at; what follows is cut."""
+
+_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+
+def clean(raw: bytes) -> str:
+    """Decode one line (UTF-8, other bytes replaced), without ANSI sequences and control characters, cut to MAX_LINE."""
+    text = raw[: 4 * MAX_LINE].decode("utf-8", "replace")
+    if "\x1b" in text:
+        text = _ANSI.sub("", text)
+    return _CONTROL.sub("", text)[:MAX_LINE]
+
+
+def pieces(raw: bytes) -> Iterator[str]:
+    """The clean lines inside one physical line: progress bars write `\\r` where others write a newline."""
+    raw = raw.rstrip(b"\r\n")
+    if b"\r" not in raw:
+        yield clean(raw)
+        return
+    for piece in raw.split(b"\r"):
+        if piece:
+            yield clean(piece)

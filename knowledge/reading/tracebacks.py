@@ -1,0 +1,73 @@
+"""Python tracebacks, one line at a time, also where the lines of many ranks interleave."""
+
+from __future__ import annotations
+
+import re
+
+from knowledge.reading.evidence import Frame, Place, Traceback
+
+START = "Traceback (most recent call last)"
+_FRAME = re.compile(r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
+_EXCEPTION = re.compile(
+    r"^(?P<type>[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*)(?:: ?(?P<message>.*))?$"
+)
+_CAUSED = re.compile(r"^(?:The above exception was the direct cause|During handling of the above exception)")
+_MAX_LINES = 400
+
+
+class TracebackReader:
+    """Assembles tracebacks of one stream (one rank of one source). Feed it every line; it returns finished ones."""
+
+    def __init__(self) -> None:
+        self._start: Place | None = None
+        self._frames: list[Frame] = []
+        self._tagged = False
+        self._lines = 0
+        self._previous: Traceback | None = None  # finished, may turn out to be chained to the next
+        self._chaining = False
+        self._since = 0
+
+    @property
+    def open(self) -> bool:
+        """Whether the next lines of this stream must not be skipped."""
+        return self._start is not None
+
+    def feed(self, text: str, place: Place, tagged: bool) -> Traceback | None:
+        """Take one line (`text` without launcher prefixes); return the traceback that it ends, if any."""
+        if START in text:
+            self._start, self._frames, self._tagged, self._lines = place, [], tagged, 0
+            return None
+        if self._start is None:
+            if self._previous is not None:
+                self._since += 1
+                if _CAUSED.match(text):
+                    self._chaining = True
+                elif self._since > 4 and not self._chaining:
+                    self._previous = None
+            return None
+        self._lines += 1
+        self._tagged = self._tagged or tagged
+        if not text.strip() or text[0] in " \t|+":
+            found = _FRAME.match(text)
+            if found:
+                self._frames.append(Frame(found["path"], int(found["line"]), found["function"] or ""))
+            if self._lines > _MAX_LINES:
+                self._start = None
+            return None
+        ending = _EXCEPTION.match(text)
+        if not ending or not self._frames and self._lines > 2:
+            if self._lines > _MAX_LINES:
+                self._start = None
+            return None
+        finished = Traceback(
+            start=self._start,
+            end=place,
+            exception=ending["type"],
+            message=(ending["message"] or "").strip(),
+            frames=self._frames,
+            tagged=self._tagged,
+            chained_to=self._previous if self._chaining else None,
+        )
+        self._previous, self._chaining, self._since = finished, False, 0
+        self._start = None
+        return finished

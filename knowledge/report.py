@@ -1,0 +1,181 @@
+"""From the best hypothesis to a Diagnosis: every sentence rests on lines that were read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from string import Formatter
+
+from knowledge.attribution.hypothesis import Hypothesis, Proof
+from knowledge.attribution.view import CaseView
+from knowledge.causes import Cause, load_causes
+from knowledge.diagnosis import (
+    Alternative,
+    CauseFound,
+    Collateral,
+    Diagnosis,
+    Evidence,
+    Initiating,
+    Outcome,
+    Restart,
+    Role,
+    VerifyStep,
+)
+from knowledge.fingerprint import fingerprint
+from knowledge.redaction import redact
+
+MAX_EVIDENCE = 12
+_CERTAIN = 0.6  # below this the missing fact is always told
+
+
+def compress(numbers: Sequence[int]) -> str:
+    """[1, 2, 3, 7] → "1–3, 7"."""
+    spans: list[list[int]] = []
+    for number in sorted(numbers):
+        if spans and number == spans[-1][1] + 1:
+            spans[-1][1] = number
+        else:
+            spans.append([number, number])
+    return ", ".join(str(low) if low == high else f"{low}–{high}" for low, high in spans)
+
+
+class _Known(dict[str, str]):
+    def __missing__(self, key: str) -> str:
+        return "?"
+
+
+def _fill(template: str, values: Mapping[str, str]) -> str | None:
+    """The sentence with its places filled, or None where a value is not known."""
+    names = {name for _, name, _, _ in Formatter().parse(template) if name}
+    if any(not values.get(name) for name in names):
+        return None
+    return template.format_map(_Known(values))
+
+
+def report(view: CaseView, hypotheses: Sequence[Hypothesis]) -> Diagnosis:
+    """Write the diagnosis for the first of `hypotheses`; none: nothing speaks of a failure."""
+    causes = load_causes()
+    if not hypotheses:
+        return _no_failure(causes["none"])
+    best = hypotheses[0]
+    cause = causes[best.cause]
+    ranks = sorted(best.ranks)
+    hosts = list(dict.fromkeys(best.hosts))
+    values = {
+        **best.captures,
+        "rank": str(ranks[0]) if len(ranks) == 1 else "",
+        "ranks": compress(ranks),
+        "host": hosts[0] if len(hosts) == 1 else "",
+        "hosts": ", ".join(hosts),
+    }
+    signature = best.signature if best.signature and best.signature.cause == best.cause else None
+    confidence = round(min(best.score, 0.99), 2)
+    return Diagnosis(
+        schema=1,
+        outcome=Outcome.FAILED if best.failed else Outcome.NOT_A_FAILURE,
+        cause=CauseFound(
+            id=cause.id, layer=cause.layer, title=signature.title if signature else _title(best, cause),
+            summary=redact(_summary(best, cause, values)),
+        ),
+        initiating=Initiating(ranks=ranks, hosts=hosts),
+        collateral=_collateral(view, best),
+        confidence=confidence,
+        evidence=_evidence(view, best),
+        alternatives=_alternatives(best, hypotheses[1:]),
+        missing=_missing(best, cause, confidence),
+        fix=[_fill(step, values) or step for step in (signature.fix if signature else cause.fix)],
+        verify=[
+            VerifyStep(run=_fill(step.run, values) or step.run, expect=step.expect)
+            for step in (signature.verify if signature else cause.verify)
+        ],
+        restart=signature.restart if signature else cause.restart,
+        suspect_nodes=hosts if (signature.node_suspect if signature else cause.node_suspect) else [],
+        fingerprint=fingerprint(best.cause, signature.id if signature else None, best.traceback),
+    )  # fmt: skip
+
+
+def _title(best: Hypothesis, cause: Cause) -> str:
+    if best.traceback and best.cause in ("app-exception", "data-error"):
+        original = best.traceback.original
+        return f"{original.exception.rsplit('.', 1)[-1]} in {_where(best) or 'the training program'}"
+    return cause.title
+
+
+def _where(best: Hypothesis) -> str:
+    frame = best.traceback.original.innermost_user_frame if best.traceback else None
+    return f"{frame.function}() ({frame.path.rsplit('/', 1)[-1]}:{frame.line})" if frame else ""
+
+
+def _summary(best: Hypothesis, cause: Cause, values: Mapping[str, str]) -> str:
+    if best.signature and best.signature.cause == best.cause:
+        sentence = _fill(best.signature.summary, values)
+        if sentence:
+            where = _where(best)
+            return f"{sentence.rstrip('.')}{f', in {where}' if where else ''}."
+    if best.traceback:
+        original = best.traceback.original
+        who = f"rank {values['rank']}" if values["rank"] else f"ranks {values['ranks']}" if values["ranks"] else "every rank"
+        message = f": {original.message}" if original.message else ""
+        where = _where(best)
+        return f"{who[0].upper()}{who[1:]} raised {original.exception}{message[:300]}{f' in {where}' if where else ''}."
+    return _fill(cause.summary, values) or cause.summary_unnamed
+
+
+def _collateral(view: CaseView, best: Hypothesis) -> Collateral:
+    began = set(best.ranks)
+    if not best.failed:
+        return Collateral()
+    others = [rank for rank in view.ranks if rank not in began] if began else []
+    return Collateral(ranks=others, count=len(others))
+
+
+def _evidence(view: CaseView, best: Hypothesis) -> list[Evidence]:
+    proofs = list(best.proofs)
+    began = set(best.ranks)
+    seen = {(proof.place.source.name, proof.place.line) for proof in proofs}
+    for victims in (view.waiting, view.bereft):
+        for rank, hits in victims.items():
+            place = hits[0].place
+            if rank not in began and (place.source.name, place.line) not in seen and len(proofs) < MAX_EVIDENCE:
+                proofs.append(Proof(place, Role.CASCADE, hits[0].signature.id))
+                break
+    return [_line(proof) for proof in proofs[:MAX_EVIDENCE]]
+
+
+def _line(proof: Proof) -> Evidence:
+    place = proof.place
+    when = datetime.fromtimestamp(place.seconds, UTC) if place.seconds is not None else None
+    return Evidence(
+        source=place.source.name, line=place.line, rank=place.rank, host=place.host, time=when, text=redact(place.text),
+        role=proof.role, signature=proof.signature,
+    )  # fmt: skip
+
+
+def _alternatives(best: Hypothesis, others: Sequence[Hypothesis]) -> list[Alternative]:
+    return [
+        Alternative(cause=other.cause, confidence=round(other.score * 0.5, 2), why_not=_why_not(best, other))
+        for other in others[:3]
+    ]
+
+
+def _why_not(best: Hypothesis, other: Hypothesis) -> str:
+    who = f"rank{'s' if len(other.ranks) > 1 else ''} {compress(other.ranks)}" if other.ranks else "the job as a whole"
+    return f"Rests on: {other.reason} ({who}). Weaker than: {best.reason}."
+
+
+def _missing(best: Hypothesis, cause: Cause, confidence: float) -> list[str]:
+    facts = list(best.missing)
+    if not facts and cause.fact_that_decides and (confidence < _CERTAIN or best.signature is None):
+        facts.append(cause.fact_that_decides)
+    return facts if best.failed else []
+
+
+def _no_failure(cause: Cause) -> Diagnosis:
+    return Diagnosis(
+        schema=1,
+        outcome=Outcome.NOT_A_FAILURE,
+        cause=CauseFound(id=cause.id, layer=cause.layer, title=cause.title, summary=cause.summary_unnamed),
+        confidence=0.8,
+        restart=Restart.UNKNOWN,
+        fingerprint=fingerprint("none", None, None),
+    )
