@@ -1,0 +1,241 @@
+"""Settings: the environment (FIRSTFAULT_…) over one TOML file over the defaults. A wrong one stops the start."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    HttpUrl,
+    SecretStr,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    SettingsError,
+    TomlConfigSettingsSource,
+)
+
+PREFIX = "FIRSTFAULT_"
+CONFIG_VARIABLE = "FIRSTFAULT_CONFIG"
+DEFAULT_FILE = Path("firstfault.toml")
+
+# Kubernetes describes each Service to each pod by such variables, ours included when it is named "firstfault".
+_SERVICE_LINK = re.compile(r"FIRSTFAULT_(SERVICE_(HOST|PORT(_.*)?)|PORT(_\d+_(TCP|UDP).*)?)")
+
+Seconds = Annotated[float, Field(ge=0, le=86_400)]
+Count = Annotated[int, Field(ge=1)]
+ClusterName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
+KIBI, MEBI = 1 << 10, 1 << 20
+
+
+class SettingsInvalidError(Exception):
+    """Settings are wrong; the message is one line for each, made for people."""
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+
+class Listen(_Section):
+    """Where the service listens. TLS is for the proxy in front of it."""
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, Field(ge=0, le=65_535)] = 8642
+
+
+class ClusterToken(_Section):
+    """The token of one cluster, given here or in a file."""
+
+    token: SecretStr | None = None
+    token_file: Path | None = None
+
+    @model_validator(mode="after")
+    def _one_of_two(self) -> ClusterToken:
+        if (self.token is None) == (self.token_file is None):
+            raise ValueError("give either token or token_file")
+        return self
+
+    def read(self) -> str:
+        """Return the token. Raises SettingsInvalidError where the file cannot be read or the token is too short."""
+        try:
+            token = self.token.get_secret_value() if self.token else (self.token_file or Path()).read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsInvalidError(f"cannot read token_file {self.token_file}: {error}") from error
+        token = token.strip()
+        if not re.fullmatch(r"[!-~]{16,200}", token):
+            raise SettingsInvalidError("a cluster's token needs 16 to 200 visible ASCII characters")
+        return token
+
+
+class SlackMode(StrEnum):
+    """How the service talks with Slack: a socket it opens, HTTP it is called by, or a terminal in Slack's place."""
+
+    SOCKET = "socket"
+    HTTP = "http"
+    CONSOLE = "console"
+
+
+class Slack(_Section):
+    """The Slack app and the channel to post in."""
+
+    mode: SlackMode = SlackMode.SOCKET
+    channel: str = Field(default="", max_length=80)
+    bot_token: SecretStr = SecretStr("")
+    app_token: SecretStr = SecretStr("")
+    signing_secret: SecretStr = SecretStr("")
+    api_url: HttpUrl = HttpUrl("https://slack.com/api/")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Slack:
+        if self.mode is SlackMode.CONSOLE:
+            self.channel = self.channel or "console"
+            return self
+        needed: dict[str, str | SecretStr] = {"slack.channel": self.channel, "slack.bot_token": self.bot_token}
+        if self.mode is SlackMode.SOCKET:
+            needed["slack.app_token"] = self.app_token
+        else:
+            needed["slack.signing_secret"] = self.signing_secret
+        names = ", ".join(name for name, value in needed.items() if not value)
+        if names:
+            raise ValueError(
+                f"{names} must be set where slack.mode is {self.mode.value!r}; slack.mode 'console' needs no Slack"
+            )
+        if not re.fullmatch(r"[CGD][A-Z0-9]{2,}", self.channel):
+            raise ValueError("slack.channel must be the channel's id (C…, G… or D…), not its name")
+        return self
+
+
+class Limits(_Section):
+    """What is taken in at most; bytes are counted after decompression."""
+
+    json_bytes: Count = 512 * KIBI
+    log_bytes: Count = 32 * MEBI
+    incident_bytes: Count = 1024 * MEBI
+    logs: Count = 4096
+    uploads_at_once: Count = 4
+    upload_seconds: Seconds = 120
+
+
+class Pipeline(_Section):
+    """When and how incidents are diagnosed."""
+
+    first_post_seconds: Seconds = 3  # from the first complete report to the first diagnosis
+    quiet_seconds: Seconds = 2  # between later ones
+    patience_seconds: Seconds = 60  # where no report ever completes
+    timeout_seconds: Annotated[float, Field(gt=0, le=3600)] = 120  # for one diagnosis
+    workers: Annotated[int, Field(ge=1, le=64)] = 1
+
+
+class Outbox(_Section):
+    """How messages are sent."""
+
+    channel_interval_seconds: Seconds = 1.0  # Slack allows about one message a second in a channel
+    settle_seconds: Seconds = 15.0  # how long a post whose answer was lost may take to appear
+    longest_wait_seconds: Seconds = 300.0  # between tries while Slack is away
+    refused_wait_seconds: Seconds = 600.0  # between tries while somebody has to act
+
+
+class Logging(_Section):
+    """The service's own log, on standard error."""
+
+    format: Literal["json", "console"] = "json"
+    level: Literal["debug", "info", "warning", "error"] = "info"
+
+
+class Settings(BaseSettings):
+    """All settings of the service. `FIRSTFAULT_SLACK__MODE` is `mode` in the table `[slack]` of the file."""
+
+    model_config = SettingsConfigDict(
+        env_prefix=PREFIX, env_nested_delimiter="__", extra="forbid", hide_input_in_errors=True
+    )
+
+    data_dir: Path = Path("var")
+    database_url: str | None = None  # default: SQLite in data_dir
+    public_url: HttpUrl | None = None  # how people reach this service; messages link to it
+    listen: Listen = Listen()
+    clusters: dict[ClusterName, ClusterToken] = Field(default_factory=dict)
+    slack: Slack = Field(default_factory=Slack)
+    limits: Limits = Limits()
+    pipeline: Pipeline = Pipeline()
+    outbox: Outbox = Outbox()
+    logging: Logging = Logging()
+
+    @property
+    def database(self) -> str:
+        """The database's URL."""
+        return self.database_url or f"sqlite+aiosqlite:///{self.data_dir.absolute() / 'firstfault.db'}"
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Read the environment, then the file that `load` found."""
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
+
+
+def load(config: Path | None = None) -> Settings:
+    """Return the settings from the environment and the file `config`, FIRSTFAULT_CONFIG or ./firstfault.toml.
+
+    Raises:
+        SettingsInvalidError: a setting is unknown or wrong, or the file cannot be read.
+    """
+    file = _file(config)
+    unknown = [name for name in os.environ if name.upper().startswith(PREFIX) and not _is_known(name.upper())]
+    if unknown:
+        known = ", ".join(Settings.model_fields)
+        raise SettingsInvalidError(
+            f"unknown setting {', '.join(sorted(unknown))} in the environment; known are {known}"
+        )
+
+    class FromFile(Settings):
+        model_config = SettingsConfigDict(toml_file=file)
+
+    try:
+        return FromFile()
+    except ValidationError as error:
+        raise SettingsInvalidError("\n".join(_line(found) for found in error.errors())) from None
+    except SettingsError as error:
+        raise SettingsInvalidError(str(error)) from None
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsInvalidError(f"{file} is not valid TOML: {error}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsInvalidError(f"cannot read {file}: {error}") from None
+
+
+def _file(config: Path | None) -> Path | None:
+    named = config or (Path(os.environ[CONFIG_VARIABLE]) if CONFIG_VARIABLE in os.environ else None)
+    if named is None:
+        return DEFAULT_FILE if DEFAULT_FILE.is_file() else None
+    if not named.is_file():
+        raise SettingsInvalidError(f"the settings file {named} does not exist")
+    return named
+
+
+def _is_known(variable: str) -> bool:
+    if variable == CONFIG_VARIABLE or _SERVICE_LINK.fullmatch(variable):
+        return True
+    return variable.removeprefix(PREFIX).partition("__")[0].lower() in Settings.model_fields
+
+
+def _line(error: Any) -> str:
+    path = [str(part) for part in error["loc"]]
+    reason = "is not a known setting" if error["type"] == "extra_forbidden" else str(error["msg"])
+    reason = reason.removeprefix("Value error, ")
+    return f"{'.'.join(path)} ({PREFIX}{'__'.join(path).upper()}): {reason}" if path else reason
