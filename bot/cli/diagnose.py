@@ -1,0 +1,73 @@
+"""`firstfault diagnose`: evidence in, a verdict on standard output, the outcome as exit status."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from enum import IntEnum
+from pathlib import Path
+
+from bot import terminal
+from knowledge import diagnose
+from knowledge.diagnosis import Diagnosis, Outcome
+from knowledge.errors import UnreadableEvidence
+from knowledge.job import JobFacts
+from knowledge.reading.bundle import open_bundle
+
+STANDARD_INPUT = Path("-")
+
+
+class Status(IntEnum):
+    """What the command's exit status says."""
+
+    FAILURE_DIAGNOSED = 0
+    BAD_USAGE = 2
+    NOT_A_FAILURE = 3
+
+
+def run(paths: Sequence[Path], *, as_json: bool) -> Status:
+    """Diagnose `paths`, print the result, and return the exit status."""
+    with ExitStack() as stack:
+        try:
+            if STANDARD_INPUT in paths:
+                spool = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="firstfault-")))
+                paths = [path for path in paths if path != STANDARD_INPUT] + [_spooled(spool)]
+            diagnosis = diagnose(paths)
+            if as_json:
+                text = diagnosis.model_dump_json(by_alias=True) + "\n"
+            else:
+                text = _for_people(diagnosis, open_bundle(paths).job)
+        except UnreadableEvidence as error:
+            print(f"firstfault: {error}", file=sys.stderr)
+            return Status.BAD_USAGE
+    _write(text)
+    return Status.FAILURE_DIAGNOSED if diagnosis.outcome is Outcome.FAILED else Status.NOT_A_FAILURE
+
+
+def _spooled(folder: Path) -> Path:
+    """Keep standard input as a file, since evidence is read more than once."""
+    if sys.stdin.isatty():
+        print("Reading from this terminal; end with Ctrl-D.", file=sys.stderr)
+    spooled = folder / "stdin"
+    with spooled.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    return spooled
+
+
+def _for_people(diagnosis: Diagnosis, job: JobFacts) -> str:
+    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return terminal.render(diagnosis, job, width=shutil.get_terminal_size().columns, colour=colour)
+
+
+def _write(text: str) -> None:
+    """Write bytes, so that no locale is too poor for a log line, and stay quiet when the reader has had enough."""
+    try:
+        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        # Python would complain again when it flushes on the way out.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

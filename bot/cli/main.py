@@ -1,0 +1,71 @@
+"""The commands and their options. Each command's work is imported only when it is called: `diagnose` starts fast."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+app = typer.Typer(
+    name="firstfault",
+    help="Name the rank that failed first in a distributed training job, why, and how to fix it.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"firstfault {version('firstfault')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    _version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def diagnose(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="PATH", help="Log files, folders, or - for standard input.", allow_dash=True),
+    ],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the diagnosis as one JSON document.")] = False,
+) -> None:
+    """Read the logs of one job and say what failed first.
+
+    Needs no service, database or network. Exit status: 0 a failure was diagnosed, 3 the job did not fail, 2 the
+    command line or a path is wrong.
+    """
+    from bot.cli.diagnose import run
+
+    raise typer.Exit(run(paths, as_json=as_json))
+
+
+@app.command()
+def serve(
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML; the environment wins over it.")
+    ] = None,
+) -> None:
+    """Run the service: take reports from clusters, diagnose, post to Slack."""
+    from bot.cli.serve import run
+
+    raise typer.Exit(run(config))
+
+
+@app.command()
+def demo() -> None:
+    """Replay a real failed job of 8 ranks through hook and service, with this terminal in place of Slack."""
+    from bot.cli.demo import run
+
+    raise typer.Exit(run())
