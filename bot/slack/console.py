@@ -23,6 +23,9 @@ class ConsolePoster:
         self._record = record
         self._stream = stream if stream is not None else sys.stdout
         record.parent.mkdir(parents=True, exist_ok=True)
+        if record.exists() and not record.read_bytes().endswith(b"\n"):  # a crash cut the last line off
+            with record.open("a", encoding="utf-8") as torn:
+                torn.write("\n")
 
     async def post(self, channel: str, message: SlackMessage, key: str) -> Posted:
         """Record the message, then show it."""

@@ -60,13 +60,13 @@ def render(job: JobFacts, diagnosis: Diagnosis, status: IncidentStatus) -> Slack
 
 
 def _blocks(headline: str, job: JobFacts, diagnosis: Diagnosis, status: IncidentStatus, limits: _Limits) -> list[Block]:
+    proof, remedy, unknown = _proof(diagnosis, limits), _remedy(diagnosis, limits), _unknown(diagnosis, limits)
     parts = [
         rich.header(headline),
         rich.context(mrkdwn(_facts(job), 500)),
         _verdict(job, diagnosis, limits),
-        _proof(diagnosis, limits),
-        _remedy(diagnosis, limits),
-        _unknown(diagnosis, limits),
+        proof,
+        *((unknown, remedy) if _guess(diagnosis) else (remedy, unknown)),
         _footer(job, diagnosis, status),
     ]
     return [block for block in parts if block is not None]
@@ -108,9 +108,10 @@ def _guess(diagnosis: Diagnosis) -> bool:
 
 
 def _proof(diagnosis: Diagnosis, limits: _Limits) -> Block | None:
-    elements = []
+    elements: list[rich.Element] = []
     for evidence in _proving(diagnosis)[: limits.lines]:
-        elements.append(rich.section(rich.plain(literal(_origin(evidence), 200))))
+        heading = [] if elements else [rich.bold("Proof: ")]
+        elements.append(rich.section(*heading, rich.plain(literal(_origin(evidence), 200))))
         elements.append(rich.preformatted(literal(evidence.text, limits.line) or " "))
     return rich.rich_text(*elements) if elements else None
 
@@ -138,17 +139,17 @@ def _remedy(diagnosis: Diagnosis, limits: _Limits) -> Block | None:
     elements = []
     steps = _bounded([literal(step, limits.step) for step in diagnosis.fix], limits.steps, "step")
     if steps:
-        elements += [rich.section(rich.bold("Fix")), rich.listing("ordered", [[rich.plain(step)] for step in steps])]
+        elements += [rich.section(rich.bold("Fix:")), rich.listing("ordered", [rich.prose(step) for step in steps])]
     commands = [
         [rich.code(literal(step.run, limits.command)), rich.plain(f" → {literal(step.expect, limits.command)}")]
         for step in diagnosis.verify[: limits.commands]
         if literal(step.run, limits.command)
     ]
     if commands:
-        elements += [rich.section(rich.bold("Verify")), rich.listing("bullet", commands)]
+        elements += [rich.section(rich.bold("Verify:")), rich.listing("bullet", commands)]
     if diagnosis.outcome is Outcome.FAILED:
         restart = literal(phrases.restart(diagnosis), 200)
-        elements.append(rich.section(rich.bold("Restart"), rich.plain(f"  {restart}")))
+        elements.append(rich.section(rich.bold("Restart: "), rich.plain(restart)))
     return rich.rich_text(*elements) if elements else None
 
 
@@ -164,8 +165,7 @@ def _unknown(diagnosis: Diagnosis, limits: _Limits) -> Block | None:
     if not missing:
         return None
     if _guess(diagnosis):
-        asked = rich.section(rich.bold("What would decide it"), rich.plain(f"  {missing[0]}"))
-        return rich.rich_text(asked)
+        return rich.rich_text(rich.section(rich.bold("What would decide it: "), *rich.prose(missing[0])))
     shown = _bounded(missing, limits.facts, "fact")
     return rich.context(mrkdwn("Missing: " + "; ".join(shown), limits.facts * limits.fact))
 
@@ -173,7 +173,7 @@ def _unknown(diagnosis: Diagnosis, limits: _Limits) -> Block | None:
 def _footer(job: JobFacts, diagnosis: Diagnosis, status: IncidentStatus) -> Block:
     shown = [mrkdwn(part, 200) for part in _standing(job, diagnosis, status)]
     if status.url:
-        shown.append(link(status.url, "Evidence"))
+        shown.append(link(status.url, "Incident"))
     return rich.context(" · ".join(shown))
 
 

@@ -18,7 +18,7 @@ _RESTART = {
     Restart.AFTER_FIX: "only after the fix",
     Restart.ELSEWHERE: "safe on other nodes",
     Restart.UNSAFE: "not yet, it would do harm",
-    Restart.UNKNOWN: "cannot say",
+    Restart.UNKNOWN: "cannot say before more is known",
 }
 _SCHEDULERS = {"slurm": "Slurm", "kubernetes": "Kubernetes"}
 
@@ -86,10 +86,16 @@ def where(initiating: Initiating) -> str:
 def headline(job: JobFacts, diagnosis: Diagnosis, state: State) -> str:
     """`llama-70b-pretrain failed after 6 h 12 m`, and where it stands unless it is open."""
     name = job.name or (f"Job {job.job_id}" if job.job_id else "A job")
-    verb = "failed" if diagnosis.outcome is Outcome.FAILED else "ended without a failure"
+    verb = _verb(job, diagnosis)
     ran = run_time(job)
     stands = "" if state is State.OPEN else f" · {state.value}"
     return f"{name} {verb}{f' after {ran}' if ran else ''}{stands}"
+
+
+def _verb(job: JobFacts, diagnosis: Diagnosis) -> str:
+    if diagnosis.outcome is not Outcome.FAILED:
+        return "ended without a failure"
+    return "hit its time limit" if (job.state or "").upper().startswith("TIMEOUT") else "failed"
 
 
 def run_time(job: JobFacts) -> str:
@@ -106,10 +112,10 @@ def facts(job: JobFacts) -> list[str]:
     scheduler = _SCHEDULERS.get((job.scheduler or "").lower(), job.scheduler or "")
     shown = [" ".join(part for part in (scheduler, job.job_id) if part)]
     if job.attempt:
-        shown.append(f"restart {job.attempt}")
+        shown.append(f"attempt {job.attempt + 1}")
     shown.append(_size(job))
     shown.append(job.user or "")
-    shown.append(f"on {job.cluster}" if job.cluster else "")
+    shown.append(f"cluster {job.cluster}" if job.cluster else "")
     return [part for part in shown if part]
 
 

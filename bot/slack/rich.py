@@ -46,6 +46,14 @@ def code(text: str) -> Element:
     return {"type": "text", "text": text, "style": {"code": True}}
 
 
+def prose(text: str) -> list[Element]:
+    """A sentence in which words between backticks are code."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # an odd backtick: leave all as they are
+        return [plain(text)]
+    return [code(part) if number % 2 else plain(part) for number, part in enumerate(parts) if part]
+
+
 def preformatted(text: str) -> Element:
     """A log line, shown as it is."""
     return {"type": "rich_text_preformatted", "elements": [plain(text)]}
