@@ -60,12 +60,12 @@ def report(view: CaseView, hypotheses: Sequence[Hypothesis]) -> Diagnosis:
     best = hypotheses[0]
     cause = causes[best.cause]
     ranks = sorted(best.ranks)
-    hosts = list(dict.fromkeys(best.hosts))
+    hosts = list(dict.fromkeys(name for host in best.hosts for name in (view.node_under(host), host) if name))
     values = {
         **best.captures,
         "rank": str(ranks[0]) if len(ranks) == 1 else "",
         "ranks": compress(ranks),
-        "host": hosts[0] if len(hosts) == 1 else "",
+        "host": hosts[0] if len(set(best.hosts)) == 1 else "",
         "hosts": ", ".join(hosts),
     }
     signature = best.signature if best.signature and best.signature.cause == best.cause else None

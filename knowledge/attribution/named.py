@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from knowledge.attribution.hypothesis import Hypothesis, Proof
@@ -27,6 +28,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
     for hit in view.case.hits:
         if Says.NAMES_RANK in hit.signature.says and (ranks := accused(hit)):
             by_ranks.setdefault(tuple(ranks), []).append(hit)
+    yield from _voted(view)
     for ranks, hits in by_ranks.items():
         lead = hits[0]
         cause, signature, traceback = lead.signature.cause, lead.signature, None
@@ -42,4 +44,23 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         yield Hypothesis(
             cause=cause, score=score, reason="a line names the rank", ranks=list(ranks), hosts=view.hosts_of(ranks), proofs=proofs,
             signature=signature, captures=lead.captures, traceback=traceback,
+        )  # fmt: skip
+
+
+def _voted(view: CaseView) -> Iterator[Hypothesis]:
+    """Lines in which each rank compares itself with one other: the one that most others point at is the odd one."""
+    by_cause: dict[str, list[Hit]] = {}
+    for hit in view.case.hits:
+        if {"rank", "other_rank"} <= hit.captures.keys() and Says.NOTIFIED not in hit.signature.says:
+            by_cause.setdefault(hit.signature.cause, []).append(hit)
+    for cause, hits in by_cause.items():
+        votes = Counter(other for hit in {(hit.number("rank"), hit.number("other_rank")): hit for hit in hits}.values() if (other := hit.number("other_rank")) is not None)
+        (odd, count), *rest = votes.most_common(2)
+        clear = count >= 2 and (not rest or rest[0][1] < count)
+        ranks = [odd] if clear else []
+        lead = next((hit for hit in hits if hit.number("rank") == odd), hits[0])
+        yield Hypothesis(
+            cause=cause, score=0.96 if clear else 0.7, reason="the rank that differs from what the others report", ranks=ranks,
+            hosts=view.hosts_of(ranks), proofs=[Proof(hit.place, Role.ROOT, hit.signature.id) for hit in hits[:2]],
+            signature=lead.signature, captures=lead.captures,
         )  # fmt: skip

@@ -54,6 +54,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
     """One hypothesis for each distinct trouble, the earliest first in score."""
     firsts = {rank: first_of(owns) for rank, owns in view.own.items()}
     if not firsts:
+        yield from _of_nobody(view)
         return
     groups: dict[str, list[Own]] = {}
     for own in firsts.values():
@@ -61,6 +62,21 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
     ordered = sorted(groups.values(), key=lambda group: _when(view, group))
     for place, group in enumerate(ordered):
         yield _explain(view, group, place, len(ordered))
+
+
+def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
+    """Errors in a stream that does not tell whose they are; the launcher's exits may."""
+    owns = view.unattributed
+    if not owns:
+        return
+    lead = first_of(owns)
+    began = [ended.rank for ended in view.exits.values() if ended.first and ended.code not in (0, -15) and ended.rank is not None]
+    ranks = began if len(began) == 1 else []
+    hypothesis = _explain(view, [lead], 0, 1)
+    hypothesis.ranks, hypothesis.hosts = ranks, view.hosts_of(ranks)
+    hypothesis.score -= 0.05 if ranks else 0.1
+    hypothesis.reason = "an error in a stream of many ranks" + (", and the launcher saw this rank end first" if ranks else "")
+    yield hypothesis
 
 
 def _when(view: CaseView, group: list[Own]) -> tuple[float, float, int]:
@@ -73,7 +89,7 @@ def _when(view: CaseView, group: list[Own]) -> tuple[float, float, int]:
 
 def _explain(view: CaseView, group: list[Own], place: int, total: int) -> Hypothesis:
     lead = min(group, key=lambda own: (own.seconds is None, own.seconds or 0.0, own.order))
-    ranks = sorted(own.rank for own in group)
+    ranks = sorted(own.rank for own in group if own.rank >= 0)
     signature = lead.hit.signature if lead.hit else None
     cause = signature.cause if signature else cause_of_exception(lead)
     score = 0.93 if signature else 0.88

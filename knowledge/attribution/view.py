@@ -6,14 +6,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from knowledge.reading.evidence import CaseEvidence, Exit, Hit, RankStory, Traceback
-from knowledge.signature import Says, SignatureRole, SourceKind
+from knowledge.reading.evidence import CaseEvidence, Exit, Hit, Place, RankStory, Traceback
+from knowledge.signature import Says, Scope, SignatureRole, SourceKind
 
 _LOCAL_KINDS = (SourceKind.KERNEL, SourceKind.NODE, SourceKind.SCHEDULER, SourceKind.KUBERNETES)
 _WRAPPERS = (
     "ChildFailedError", "CalledProcessError", "RayTaskError", "WorkerGroupError", "ProcessRaisedException",
     "ProcessExitedException", "SystemExit", "TrainingFailedError", "ActorDiedError", "SignalException",
 )  # fmt: skip
+
+_OF_THE_GROUP = ("DistBackendError", "DistNetworkError", "DistStoreError", "DistError")
+"""Exceptions of torch.distributed: without an entry that says more, they tell of others' trouble."""
 
 
 @dataclass(slots=True)
@@ -40,7 +43,7 @@ class Own:
         return place.seconds if place else None
 
 
-@dataclass(slots=True)
+@dataclass
 class CaseView:
     """The last attempt of a case, arranged."""
 
@@ -121,6 +124,13 @@ class CaseView:
         """Hosts that ranks are known to live on."""
         return list(self._by_host)
 
+    def node_under(self, host: str) -> str | None:
+        """The node that a pod ran on, where the scheduler or the events tell."""
+        if host in self.case.pod_nodes:
+            return self.case.pod_nodes[host]
+        other = self._aliases.get(host)
+        return other if other in self.case.job.nodes and host not in self.case.job.nodes else None
+
     def hosts_of(self, ranks: Iterable[int]) -> list[str]:
         """The hosts of some ranks, each once, in order."""
         return list(dict.fromkeys(host for rank in ranks if (host := self.host_of(rank))))
@@ -181,6 +191,17 @@ class CaseView:
         """Each rank's own troubles, unhandled ones only, in the order they were written."""
         return {rank: found for rank, story in self.stories.items() if (found := self._own(rank, story))}
 
+    @cached_property
+    def unattributed(self) -> list[Own]:
+        """Troubles in streams that do not tell whose they are; `rank` is -1."""
+        nobody = RankStory(rank=-1, attempt=self.attempt)
+        nobody.hits = [hit for hit in self.case.hits if self._anonymous(hit.place) and hit.signature.scope is Scope.RANK]
+        nobody.tracebacks = [traceback for traceback in self.case.tracebacks if self._anonymous(traceback.end)]
+        return self._own(-1, nobody)
+
+    def _anonymous(self, place: Place) -> bool:
+        return place.rank is None and place.attempt == self.attempt and place.source.kind not in _LOCAL_KINDS
+
     def _own(self, rank: int, story: RankStory) -> list[Own]:
         by_line: dict[tuple[int, int], list[Hit]] = {}
         for hit in story.hits:
@@ -196,7 +217,7 @@ class CaseView:
                 found.append(own)
         for hit in story.hits:
             place = (id(hit.place.source), hit.place.order)
-            if hit.signature.role is SignatureRole.ROOT and place not in used:
+            if hit.signature.role is SignatureRole.ROOT and place not in used and not _names_others(hit, rank):
                 if self.handled(story, hit.place.order, hit.place.source):
                     continue
                 found.append(Own(rank, hit.place.order, hit=hit))
@@ -212,18 +233,26 @@ class CaseView:
             chain.append(link)
             link = link.chained_to
         for link in reversed(chain):
-            place = (id(link.end.source), link.end.order)
-            hits = by_line.get(place, [])
-            used.add(place)
-            root = next((hit for hit in hits if hit.signature.role is SignatureRole.ROOT), None)
+            places = [(id(link.end.source), order) for order in range(link.end.order, link.last_order + 1)]
+            hits = [hit for place in places for hit in by_line.get(place, [])]
+            used.update(places)
+            root = next((hit for hit in hits if hit.signature.role is SignatureRole.ROOT and not _names_others(hit, rank)), None)
             if root:
                 return Own(rank, link.end.order, hit=root, traceback=traceback)
-            if hits and any(hit.signature.role is not SignatureRole.CONFIRMATION for hit in hits):
+            if any(hit.signature.role not in (SignatureRole.CONFIRMATION, SignatureRole.ADVICE) for hit in hits):
                 return None  # the exception only says that somebody else failed
         original = traceback.original
-        if original.exception.rsplit(".", 1)[-1] in _WRAPPERS or original.exception == "KeyboardInterrupt":
+        if original.exception.rsplit(".", 1)[-1] in _WRAPPERS + _OF_THE_GROUP or original.exception == "KeyboardInterrupt":
             return None
         return Own(rank, traceback.end.order, traceback=traceback)
+
+
+def _names_others(hit: Hit, rank: int) -> bool:
+    """Whether a line accuses ranks other than the one that wrote it."""
+    if Says.NAMES_RANK not in hit.signature.says:
+        return False
+    named = hit.captures.get("ranks") or hit.captures.get("rank")
+    return named is not None and named != str(rank)
 
 
 def _bus_key(bus: str) -> str:
@@ -238,7 +267,7 @@ def view_case(case: CaseEvidence) -> CaseView:
     stories = {rank: story for (number, rank), story in case.stories.items() if number == attempt}
     exits: dict[int, Exit] = {}
     for found in case.exits:
-        if found.rank is None:
+        if found.rank is None or found.place.attempt != attempt and any(e.place.attempt == attempt for e in case.exits):
             continue
         known = exits.get(found.rank)
         if known is None or _telling(found) > _telling(known):

@@ -10,6 +10,7 @@ from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit, Place
+from knowledge.reading.progress import says_leaving
 from knowledge.signature import Says
 
 
@@ -131,41 +132,57 @@ def _absent(view: CaseView) -> Iterator[Hypothesis]:
     if not silent or len(silent) * 2 > len(view.ranks):
         yield _nobody(view, victims)
         return
-    yield from _silent(view, silent, victims)
+    yield _silent(view, silent, victims)
 
 
-def _silent(view: CaseView, silent: list[int], victims: Iterable[int]) -> Iterator[Hypothesis]:
+def _silent(view: CaseView, silent: list[int], victims: Iterable[int]) -> Hypothesis:
     heard = [rank for rank in silent if rank in view.stories and view.stories[rank].lines > 1]
-    unheard = [rank for rank in silent if rank not in heard]
-    hung = bool(view.waiting)
-    proofs = [Proof(hits[0].place, Role.CASCADE, hits[0].signature.id) for rank in list(victims)[:1] for hits in [view.waiting.get(rank) or view.bereft[rank]]]
-    ranks = heard or unheard
-    score = 0.82 if len(ranks) == 1 else 0.6
-    lasts = [Proof(last, Role.ROOT) for rank in ranks[:2] if rank in view.stories and (last := view.stories[rank].last)]
-    finished = [rank for rank in ranks if rank in view.stories and view.stories[rank].finished]
-    zero = [rank for rank in ranks if (ended := view.exits.get(rank)) and ended.code == 0]
-    if finished or zero:
-        cause, ranks, reason = "silent-exit", finished or zero, "it left the loop while the others still waited in a collective"
-    elif not heard:
-        cause, reason = "missing-rank", "nothing was heard of it, and the others waited in vain"
-        score -= 0.1
-    elif hung:
-        cause, reason = "rank-hang", "it stopped without a word while every other rank timed out waiting"
-    else:
-        cause, reason = "peer-lost", "it ended without a word, and the others lost their connection to it"
-        score -= 0.15
-    yield Hypothesis(
-        cause=cause, score=score, reason=reason, ranks=ranks, hosts=view.hosts_of(ranks), proofs=[*lasts, *proofs],
-        missing=[f"What rank {ranks[0]} was doing or how it ended: its process's exit code, or a stack (`py-spy dump`) at the next hang."],
-    )  # fmt: skip
+    stopped = [rank for rank in silent if (ended := view.exits.get(rank)) and ended.code in (-15, 143)]
+    left = [rank for rank in heard if _left(view, rank)]
+    ranks, cause, score, reason = _reading(view, silent, heard, left)
+    clear = len(ranks) == 1 or ranks == view.ranks_on(view.host_of(ranks[0]))
+    if not clear and stopped and len(stopped) == 1 and view.waiting:
+        ranks, clear = stopped, True
+    proofs = [Proof(last, Role.ROOT) for rank in ranks[:2] if (story := view.stories.get(rank)) and (last := story.last)]
+    victim = next(iter(victims))
+    hit = (view.waiting.get(victim) or view.bereft[victim])[0]
+    proofs.append(Proof(hit.place, Role.CASCADE, hit.signature.id))
+    who = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks[:8]))}"
+    missing = [f"What {who} did last: exit code and kernel log of the host, or a stack (`py-spy dump`) at the next hang."]
+    if not clear:
+        ranks, score = [], 0.45
+    return Hypothesis(
+        cause=cause, score=score, reason=reason, ranks=ranks, hosts=view.hosts_of(ranks), proofs=proofs, missing=missing
+    )
+
+
+def _reading(view: CaseView, silent: list[int], heard: list[int], left: list[int]) -> tuple[list[int], str, float, str]:
+    """Which of the silent ranks, what their silence means, and how sure that is."""
+    if left:
+        return left, "silent-exit", 0.88, "it left the loop by itself while the others still waited for it"
+    if not heard:
+        return silent, "missing-rank", 0.68, "nothing at all was heard of it, and the others waited in vain"
+    if view.waiting and not view.bereft or len(view.waiting) > len(view.bereft):
+        return heard, "rank-hang", 0.82, "it stopped without a word while every other rank timed out waiting"
+    if len(heard) == 1:
+        return heard, "killed-unknown", 0.72, "its log ends without a word, and all others then lost their connection"
+    return heard, "peer-lost", 0.5, "these ranks ended without a word, and the others lost their connection"
+
+
+def _left(view: CaseView, rank: int) -> bool:
+    story = view.stories[rank]
+    ended = view.exits.get(rank)
+    return bool(story.finished) or (ended is not None and ended.code == 0) or bool(story.last and says_leaving(story.last.text))
 
 
 def _nobody(view: CaseView, victims: Iterable[int]) -> Hypothesis:
     """Everybody waited, or too many are silent: the cause lies outside what was read."""
     lead = next((hits[0] for rank in victims if (hits := view.waiting.get(rank) or view.bereft.get(rank))), None)
-    cause = "collective-timeout" if view.waiting else "peer-lost"
     return Hypothesis(
-        cause=cause, score=0.45, reason="every rank that spoke was only waiting", proofs=[Proof(lead.place, Role.CASCADE, lead.signature.id)] if lead else [],
-        signature=lead.signature if lead else None,
-        missing=["Which rank did not answer: the logs of the silent ranks, the launcher's exit codes, or flight-recorder dumps (TORCH_NCCL_TRACE_BUFFER_SIZE=2000)."],
+        cause="collective-timeout" if view.waiting else "peer-lost", score=0.45, reason="every rank that spoke was only waiting",
+        proofs=[Proof(lead.place, Role.CASCADE, lead.signature.id)] if lead else [], signature=lead.signature if lead else None,
+        missing=[
+            "Which rank did not answer: the logs of the silent ranks, the launcher's exit codes, or flight-recorder dumps "
+            "(TORCH_NCCL_TRACE_BUFFER_SIZE=2000)."
+        ],
     )  # fmt: skip

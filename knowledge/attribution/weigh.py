@@ -5,11 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from knowledge.attribution import endings, hardware, named, network, own_errors, platform, waiting
+from knowledge.attribution import endings, hardware, named, network, odd_one, own_errors, platform, waiting
 from knowledge.attribution.hypothesis import Hypothesis
 from knowledge.attribution.view import CaseView
+from knowledge.signature import Scope
 
-_RULES = (platform.propose, hardware.propose, own_errors.propose, named.propose, network.propose, endings.propose, waiting.propose)
+_RULES = (
+    platform.propose,
+    hardware.propose,
+    own_errors.propose,
+    named.propose,
+    odd_one.propose,
+    network.propose,
+    endings.propose,
+    waiting.propose,
+)
 
 _STATED = ("time-limit", "preempted", "node-failure", "cancelled", "evicted")
 """Decisions of the platform: whatever ranks say after them is collateral."""
@@ -28,9 +38,29 @@ _DEEPER = {
 def weigh(view: CaseView) -> list[Hypothesis]:
     """All hypotheses, the best first. Empty: nothing in the evidence speaks of a failure."""
     found = [hypothesis for rule in _RULES for hypothesis in rule(view)]
+    for hypothesis in found:
+        _localise(hypothesis, found)
     found = [_against(hypothesis, found) for hypothesis in found]
     found.sort(key=lambda hypothesis: -hypothesis.score)
     return _merge(found)
+
+
+def _localise(one: Hypothesis, all_of_them: Sequence[Hypothesis]) -> None:
+    """A node's fact that names no single rank takes the rank whose own words it explains, and gives it its host."""
+    for other in all_of_them:
+        if other is one or not other.ranks or not (one.cause == other.cause or _explains(one, other)):
+            continue
+        if not one.hosts and one.whole_job:
+            continue
+        narrower = not one.ranks or (set(other.ranks) < set(one.ranks) and not _of_node(one))
+        if narrower and (not other.hosts or set(other.hosts) <= set(one.hosts)):
+            one.ranks = other.ranks
+            one.hosts = one.hosts or other.hosts
+            one.proofs.extend(other.proofs[:2])
+
+
+def _of_node(one: Hypothesis) -> bool:
+    return one.signature is not None and one.signature.scope is Scope.NODE
 
 
 def _against(one: Hypothesis, all_of_them: Sequence[Hypothesis]) -> Hypothesis:
@@ -62,10 +92,17 @@ def _merge(ordered: list[Hypothesis]) -> list[Hypothesis]:
     """Fold weaker hypotheses that say the same of the same ranks into the stronger one."""
     kept: list[Hypothesis] = []
     for hypothesis in ordered:
-        twin = next((one for one in kept if one.cause == hypothesis.cause and (set(one.ranks) == set(hypothesis.ranks) or not hypothesis.ranks)), None)
+        twin = next((one for one in kept if _same(one, hypothesis)), None)
         if twin is None:
             kept.append(hypothesis)
             continue
         seen = {(proof.place.source.name, proof.place.line) for proof in twin.proofs}
+        twin.hosts = twin.hosts or hypothesis.hosts
         twin.proofs.extend(proof for proof in hypothesis.proofs if (proof.place.source.name, proof.place.line) not in seen)
     return kept
+
+
+def _same(one: Hypothesis, other: Hypothesis) -> bool:
+    if one.cause != other.cause:
+        return False
+    return set(one.ranks) == set(other.ranks) or not other.ranks or (not one.hosts and bool(set(one.ranks) & set(other.ranks)))

@@ -72,6 +72,7 @@ class Traceback:
     frames: list[Frame]
     tagged: bool  # printed by torch.distributed's hook for uncaught exceptions
     chained_to: Traceback | None = None  # the exception that this one was raised from or while handling
+    last_order: int = 0  # order of the last line that belongs to its message
 
     @property
     def original(self) -> Traceback:
@@ -82,6 +83,14 @@ class Traceback:
     def innermost_user_frame(self) -> Frame | None:
         """The last frame in the user's own code."""
         return next((frame for frame in reversed(self.frames) if frame.ours), None)
+
+
+@dataclass(slots=True)
+class Stack:
+    """Where a living process was, by faulthandler or py-spy: function names, innermost first."""
+
+    place: Place
+    functions: list[str]
 
 
 @dataclass(slots=True)
@@ -126,6 +135,7 @@ class RankStory:
     truncated: bool = False  # the file ends in the middle of a line
     hits: list[Hit] = field(default_factory=list)
     tracebacks: list[Traceback] = field(default_factory=list)
+    stacks: list[Stack] = field(default_factory=list)
 
 
 @dataclass(slots=True)

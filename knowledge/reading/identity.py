@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-MARKS = re.compile(r"world_size|nranks|GLOBAL_RANK|MPI rank|world_rank|Bootstrap : Using|spawned with command|^#\s+Rank ")
+MARKS = re.compile(r"NCCL (?:WARN|INFO)|world_size|nranks|GLOBAL_RANK|MPI rank|world_rank|Bootstrap : Using|spawned with command|^#\s+Rank ")
 """A line that this module may want."""
 
 _BANNER_RANK = re.compile(r"(?<![a-z_])(?:global_)?rank[=: ]+(?P<rank>\d+)")
@@ -63,6 +63,8 @@ def introduce(text: str) -> Introduction | None:
         )  # fmt: skip
     if process and (found := _BOOTSTRAP.search(text)):
         return Introduction(host=process[0], pid=process[1], address=found["ip"])
+    if process:
+        return Introduction(host=process[0], pid=process[1])
     world, rank = _WORLD.search(text), _BANNER_RANK.search(text)
     if world and rank:
         local, host, pid = _LOCAL.search(text), _HOST.search(text), _PID.search(text)

@@ -14,6 +14,10 @@ _FINISHED = re.compile(
     r"|'train_runtime'|\bjob (?:completed|finished) successfully\b|\ball done\b|\bafter training is done\b"
     r"|exiting program at iteration"
 )
+_LEAVING = re.compile(
+    r"(?i)\b(?:leaving|exiting|quitting|stopping early|early stop\w*|budget reached|no more (?:data|batches)|data exhausted"
+    r"|ran out of data|end of (?:data|epoch|shard)|finished its (?:data|shard))\b"
+)
 MARKS = re.compile(r"(?i)step|iter|it/s|s/it|epoch|train|done")
 """A line that this module may want."""
 
@@ -29,3 +33,8 @@ def step_of(text: str) -> int | None:
 def says_finished(text: str) -> bool:
     """Whether a line says that training as a whole came to its end."""
     return _FINISHED.search(text) is not None
+
+
+def says_leaving(text: str) -> bool:
+    """Whether a rank says that it, alone, is about to leave the training loop."""
+    return _LEAVING.search(text) is not None

@@ -15,15 +15,19 @@ from knowledge.reading.evidence import CaseEvidence, Hit, Place, Process, Traceb
 from knowledge.reading.kinds import recognise
 from knowledge.reading.prefixes import Habits, Prefix, learn_habits, strip_prefix
 from knowledge.reading.regions import Region, read_regions
+from knowledge.reading.stacks import MARKS as STACK_MARKS
+from knowledge.reading.stacks import StackReader
 from knowledge.reading.text import pieces
 from knowledge.reading.tracebacks import START, TracebackReader
 from knowledge.scanning import LiteralScanner, speakers
-from knowledge.signature import SignatureRole, SourceKind
+from knowledge.signature import Says, SignatureRole, SourceKind
 
 _SAMPLE = 256 << 10  # bytes at the head of a file from which its habits are learned
 _INLINE_RANK = re.compile(r"\b(?:rank[ =:]|\[Rank )(?P<rank>\d{1,6})\b")
 _PYTHON_LOG_PID = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +(?P<pid>\d+) ")
 _AGENT = re.compile(r"^(?:srun|slurmstepd|mpirun|prterun|torchrun)[\w-]*: |^[IWEF]\d{4} [\d:.]+ +\d+ torch/distributed/(?:run|elastic|launcher)")
+_ALONE = re.compile(r"^\s*(?:/job:\w+/replica:\d+/task:)?(?P<rank>\d{1,6})\s*$")
+_ORDER_DOUBT = 3  # lines in which a promised rank must follow
 _HOST_OF_POD = re.compile(r"Successfully assigned (?:[\w-]+/)?(?P<pod>[\w.-]+) to (?P<node>[\w.-]+)")
 _ROLES_OF_RANKS = (SourceKind.RANK, SourceKind.COMBINED, SourceKind.LAUNCHER, None)
 
@@ -33,7 +37,8 @@ def read_evidence(bundle: Bundle, catalogue: Catalogue) -> CaseEvidence:
     case = CaseEvidence(job=bundle.job, world_size=bundle.job.world_size)
     year = (bundle.job.started_at or bundle.job.ended_at or _newest(bundle)).year
     structure = LiteralScanner([START, "exitcode", "srun: error"])
-    files = [_SourceReader(source, catalogue, case, year) for source in bundle.sources]
+    siblings = sum(source.kind in (SourceKind.RANK, None) for source in bundle.sources)
+    files = [_SourceReader(source, catalogue, case, year, siblings) for source in bundle.sources]
     for file in files:
         file.introduce()
     for file in files:
@@ -48,8 +53,9 @@ def _newest(bundle: Bundle) -> datetime:
 
 
 class _SourceReader:
-    def __init__(self, source: Source, catalogue: Catalogue, case: CaseEvidence, year: int) -> None:
+    def __init__(self, source: Source, catalogue: Catalogue, case: CaseEvidence, year: int, siblings: int) -> None:
         self.source = source
+        self._siblings = siblings  # sources that may each be one rank's
         self._catalogue = catalogue
         self._case = case
         self._year = year
@@ -57,9 +63,13 @@ class _SourceReader:
         self._ranks_by_pid: dict[int, int] = {}
         self._ranks_by_local: dict[int, int] = {}
         self._tracebacks: dict[int | None, TracebackReader] = {}
+        self._stacks: dict[int | None, StackReader] = {}
         self._exits = exits.ExitReader()
+        self._naming: Hit | None = None  # a line that names its ranks on the line that follows
         self._speaker: int | None = None  # who wrote the previous line, for continuation lines of plain streams
         self._order = 0
+        self._attempt = source.attempt or 0
+        self._pids: dict[int, list[int]] = {}  # by rank, in order: a new one is a new attempt
 
     # -- first pass: the head of the file says what it is and who is in it
 
@@ -82,6 +92,8 @@ class _SourceReader:
             if who is None:
                 continue
             rank = who.rank if who.rank is not None else prefix.rank
+            if rank is None and self.source.kind is SourceKind.RANK:
+                rank = self.source.rank
             if who.host:
                 hosts[who.host] += 1
                 if who.address:
@@ -89,15 +101,15 @@ class _SourceReader:
             if who.world_size and who.rank is not None:
                 self._case.world_size = max(self._case.world_size or 0, who.world_size)
             if rank is not None:
-                if not text.lstrip().startswith("#"):
+                if who.rank is not None and not text.startswith("#"):
                     ranks[rank] += 1
                 self._know(rank, who, prefix)
         self.source.kind = recognise(self.source, lines, ranks, self._habits)
-        if self.source.kind in (SourceKind.RANK, None) and len(ranks) == 1:
-            self.source.rank = next(iter(ranks))
-            self.source.kind = SourceKind.RANK
-        elif len(ranks) > 1:
+        if len(ranks) > 1:
             self.source.rank = None
+        elif len(ranks) == 1 and (self.source.kind is SourceKind.RANK or self._siblings > 1):
+            self.source.rank = next(iter(ranks))
+            self.source.kind = self.source.kind or SourceKind.RANK
         if self.source.host is None and len(hosts) == 1:
             self.source.host = next(iter(hosts))
 
@@ -123,6 +135,10 @@ class _SourceReader:
         with self.source.open() as stream:
             for region in read_regions(stream, structure):
                 self._read_region(region)
+        for rank, reader in self._stacks.items():
+            stack = reader.finish()
+            if stack is not None and rank is not None:
+                self._case.story(self._attempt, rank).stacks.append(stack)
         if region is not None and region.cut and self.source.rank is not None:
             self._case.story(self.source.attempt or 0, self.source.rank).truncated = True
 
@@ -149,7 +165,9 @@ class _SourceReader:
         rank, tagged = self._rank_of(prefix, text)
         interesting = bool(entries) or exits.MARKS.search(text) is not None
         host = prefix.host or prefix.pod or self._host_of(rank)
-        attempt = self.source.attempt or 0
+        if self.source.attempt is None and identity.MARKS.search(text):
+            self._count_attempts(text)
+        attempt = self._attempt
         place = Place(self.source, number, self._order, line, rank, host, None, attempt)
         is_progress = False
         if rank is not None and text.strip():
@@ -164,8 +182,22 @@ class _SourceReader:
                 self._case.exits.append(self._complete(found))
             if not is_progress or len(text) < 400:
                 self._match(text, place, entries)
+        self._feed_stack(rank, text, place)
+        if self._naming is not None:
+            self._name_ranks(text)
         if text.strip():
             self._case.last_lines[self.source.name] = place
+
+    def _count_attempts(self, text: str) -> None:
+        """A rank that introduces itself again as another process was started again."""
+        who = identity.introduce(text)
+        if who is None or who.rank is None or who.pid is None or "NCCL" in text:
+            return
+        pids = self._pids.setdefault(who.rank, [])
+        if who.pid not in pids:
+            pids.append(who.pid)
+            self._attempt = max(self._attempt, len(pids) - 1)
+        self._ranks_by_pid[who.pid] = who.rank
 
     def _reading(self, rank: int | None) -> bool:
         reader = self._tracebacks.get(rank)
@@ -241,6 +273,28 @@ class _SourceReader:
             if rank is not None:
                 self._case.story(place.attempt, rank).tracebacks.append(finished)
 
+    def _feed_stack(self, rank: int | None, text: str, place: Place) -> None:
+        if rank is None:
+            return
+        reader = self._stacks.get(rank)
+        if reader is None:
+            if not STACK_MARKS.search(text):
+                return
+            reader = self._stacks[rank] = StackReader()
+        stack = reader.feed(text, place)
+        if stack is not None:
+            self._case.story(place.attempt, rank).stacks.append(stack)
+
+    def _name_ranks(self, text: str) -> None:
+        """Some lines end with a colon, and the ranks stand alone on the next."""
+        assert self._naming is not None
+        found = _ALONE.match(text)
+        if found:
+            known = self._naming.captures.get("ranks")
+            self._naming.captures["ranks"] = f"{known},{found['rank']}" if known else found["rank"]
+        elif "ranks" in self._naming.captures or _ORDER_DOUBT < self._order - self._naming.place.order:
+            self._naming = None
+
     def _complete(self, found: exits.Exit) -> exits.Exit:
         if found.rank is None and found.pid is not None:
             found.rank = self._ranks_by_pid.get(found.pid)
@@ -264,5 +318,7 @@ class _SourceReader:
                 continue
             hit = Hit(signature, matches[name], place)
             self._case.hits.append(hit)
+            if Says.NAMES_RANK in signature.says and not {"rank", "ranks"} & hit.captures.keys():
+                self._naming = hit
             if place.rank is not None:
                 self._case.story(place.attempt, place.rank).hits.append(hit)

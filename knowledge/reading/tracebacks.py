@@ -11,6 +11,9 @@ _FRAME = re.compile(r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<
 _EXCEPTION = re.compile(
     r"^(?P<type>[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*)(?:: ?(?P<message>.*))?$"
 )
+_MESSAGE_LINES = 8
+"""Lines after the exception's first that are still taken for its message."""
+_NEW_RECORD = re.compile(r"^\[?[IWEF]\d{3,4} |^\d{4}-\d\d-\d\d|^\[\d{4}-|^srun: |^slurmstepd|^-{20,}|^={20,}|^\s*$")
 _CAUSED = re.compile(r"^(?:The above exception was the direct cause|During handling of the above exception)")
 _MAX_LINES = 400
 
@@ -40,9 +43,12 @@ class TracebackReader:
         if self._start is None:
             if self._previous is not None:
                 self._since += 1
+                if self._since == 1 + self._previous.last_order - self._previous.end.order and self._since <= _MESSAGE_LINES:
+                    if not _NEW_RECORD.match(text):
+                        self._previous.last_order += 1
                 if _CAUSED.match(text):
                     self._chaining = True
-                elif self._since > 4 and not self._chaining:
+                elif self._since > 2 * _MESSAGE_LINES and not self._chaining:
                     self._previous = None
             return None
         self._lines += 1
@@ -67,6 +73,7 @@ class TracebackReader:
             frames=self._frames,
             tagged=self._tagged,
             chained_to=self._previous if self._chaining else None,
+            last_order=place.order,
         )
         self._previous, self._chaining, self._since = finished, False, 0
         self._start = None
