@@ -5,6 +5,10 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# `make lock UPGRADE=--upgrade` takes the newest releases instead of those already locked.
+COMPILE = uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--custom-compile-command 'make lock' $(UPGRADE)
+
 .PHONY: help demo test lint format lock bench clean slurm
 
 help:
@@ -36,10 +40,8 @@ bench: $(READY)
 	@$(BIN)/python benchmarks/scan.py $(BENCH)
 
 lock:
-	uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
-		--upgrade --quiet -o requirements.lock
-	uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
-		--no-emit-find-links --constraint requirements.lock --quiet -o requirements-dev.lock
+	$(COMPILE) -o requirements.lock
+	$(COMPILE) --group dev --constraint requirements.lock -o requirements-dev.lock
 
 clean:
 	rm -rf $(VENV) .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .coverage build dist var

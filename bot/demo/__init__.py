@@ -1,0 +1,1 @@
+"""A real failed job, recorded: what `firstfault demo` replays."""
