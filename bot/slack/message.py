@@ -27,6 +27,7 @@ _LOOKS = {
 }
 _NO_FAILURE = ("⚪", "#9e9e9e")
 _PROOF = {Role.ROOT: 0, Role.CONFIRMATION: 1, Role.CONTEXT: 2, Role.CASCADE: 3}
+_STRONG = {Role.ROOT, Role.CONFIRMATION}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +111,7 @@ def _guess(diagnosis: Diagnosis) -> bool:
 def _proof(diagnosis: Diagnosis, limits: _Limits) -> Block | None:
     elements: list[rich.Element] = []
     for evidence in _proving(diagnosis)[: limits.lines]:
-        heading = [] if elements else [rich.bold("Proof: ")]
+        heading = [] if elements else [rich.bold("Proof: " if evidence.role in _STRONG else "Seen: ")]
         elements.append(rich.section(*heading, rich.plain(literal(_origin(evidence), 200))))
         elements.append(rich.preformatted(literal(evidence.text, limits.line) or " "))
     return rich.rich_text(*elements) if elements else None
@@ -119,7 +120,7 @@ def _proof(diagnosis: Diagnosis, limits: _Limits) -> Block | None:
 def _proving(diagnosis: Diagnosis) -> list[Evidence]:
     """Root lines and what confirms them; cascade lines only where nothing better exists."""
     ordered = sorted(diagnosis.evidence, key=lambda evidence: _PROOF[evidence.role])
-    strong = [evidence for evidence in ordered if evidence.role in {Role.ROOT, Role.CONFIRMATION}]
+    strong = [evidence for evidence in ordered if evidence.role in _STRONG]
     return strong or ordered[:1]
 
 
@@ -194,7 +195,7 @@ def _story(headline: str, job: JobFacts, diagnosis: Diagnosis, status: IncidentS
         f"{headline} ({_facts(job)})",
         f"{_title(diagnosis)}{f' on {where}' if where else ''}. {_told(job, diagnosis, 600)}".rstrip(),
     ]
-    lines += [f"Proof: {_origin(evidence)}: {literal(evidence.text, 400)}" for evidence in _proving(diagnosis)[:1]]
+    lines += [f"{_origin(evidence)}: {literal(evidence.text, 400)}" for evidence in _proving(diagnosis)[:1]]
     lines += [f"Fix {number}: {literal(step, 300)}" for number, step in enumerate(diagnosis.fix[:4], 1)]
     lines += [f"Verify: {literal(step.run, 200)} → {literal(step.expect, 200)}" for step in diagnosis.verify[:1]]
     if diagnosis.missing and _guess(diagnosis):
