@@ -26,8 +26,8 @@ MAX_PAGES = 50
 
 _AGAIN_LATER = {"internal_error", "fatal_error", "service_unavailable", "request_timeout", "accesslimited"}
 _REMEDIES = {
-    "invalid_auth": "check SLACK_BOT_TOKEN: it must be the app's current bot token (xoxb-…)",
-    "not_authed": "set SLACK_BOT_TOKEN to the app's bot token (xoxb-…)",
+    "invalid_auth": "check slack.bot_token: it must be the app's current bot token (xoxb-…)",
+    "not_authed": "set slack.bot_token to the app's bot token (xoxb-…)",
     "account_inactive": "the app was removed from the workspace; install it again and set the new bot token",
     "token_revoked": "install the app again and set the new bot token",
     "token_expired": "install the app again and set the new bot token",
