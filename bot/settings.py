@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from datetime import timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -26,6 +27,8 @@ from pydantic_settings import (
     SettingsError,
     TomlConfigSettingsSource,
 )
+
+from storage.incidents import Pace
 
 PREFIX = "FIRSTFAULT_"
 CONFIG_VARIABLE = "FIRSTFAULT_CONFIG"
@@ -136,6 +139,12 @@ class Pipeline(_Section):
     patience_seconds: Seconds = 60  # where no report ever completes
     timeout_seconds: Annotated[float, Field(gt=0, le=3600)] = 120  # for one diagnosis
     workers: Annotated[int, Field(ge=1, le=64)] = 1
+
+    @property
+    def pace(self) -> Pace:
+        """How long to wait for more evidence."""
+        first, quiet, patience = self.first_post_seconds, self.quiet_seconds, self.patience_seconds
+        return Pace(timedelta(seconds=first), timedelta(seconds=quiet), timedelta(seconds=patience))
 
 
 class Outbox(_Section):

@@ -21,15 +21,15 @@ class BlobStore:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
-    async def put(self, incident_id: str, data: bytes) -> str:
-        """Keep `data` and return the name to read it by; it survives a power loss from then on.
+    def write(self, incident_id: str, data: bytes) -> str:
+        """Keep `data` and return the name to read it by; it survives a power loss from then on. Blocks.
 
         Raises:
             ValueError: `incident_id` is not an id of ours.
             OSError: the disk is full or read-only.
         """
         name = f"{incident_id}/{secrets.token_hex(16)}"
-        await asyncio.to_thread(self._write, self._path(name), data)
+        self._write(self._path(name), data)
         return name
 
     async def get(self, name: str) -> bytes:

@@ -1,0 +1,222 @@
+"""The handlers of the wire."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from aiohttp import web
+from pydantic import BaseModel, ValidationError
+
+from bot.intake import bodies, wire
+from bot.intake.auth import authenticate
+from bot.intake.errors import IntakeError, too_large
+from bot.intake.openapi import Operation
+from bot.intake.receiving import Upload, receive, redact_facts
+from bot.metrics import Metrics
+from bot.settings import Limits
+from bot.workers import Workers
+from knowledge.job import JobFacts
+from storage.blobs import BlobStore
+from storage.incidents import IncidentView, Key, NameConflictError, NoRoomError, Pace, ReceivedLog, Room, Told
+from storage.repository import Repository
+from storage.tables import Cluster
+
+M = TypeVar("M", bound=BaseModel)
+Handler = Callable[[web.Request, Cluster], Awaitable[web.StreamResponse]]
+
+_FAILURES = {400: "The request is wrong", 401: "No token, or an unknown one", 413: "Too large; names the limit"}
+_ABOUT_ONE = {**_FAILURES, 404: "This cluster has no such incident"}
+_OCTETS = "application/octet-stream"
+_RECEIVE_SECONDS = 120.0
+
+
+@dataclass(frozen=True)
+class Intake:
+    """Takes reports in. `changed` is called after each commit that may make an incident due."""
+
+    repository: Repository
+    blobs: BlobStore
+    blob_folder: Path
+    workers: Workers
+    limits: Limits
+    pace: Pace
+    salt: bytes
+    metrics: Metrics
+    changed: Callable[[], None]
+    uploads: asyncio.Semaphore
+
+    def operations(self) -> list[Operation]:
+        """Return the routes of the wire."""
+        one = "/v1/incidents/{id}"
+        return [
+            Operation(
+                "POST",
+                "/v1/incidents",
+                "Begin to report a failed job attempt",
+                self._for_cluster(self._open),
+                wire.Opened,
+                202,
+                wire.Opening,
+                _FAILURES,
+                token=True,
+            ),
+            Operation(
+                "PUT",
+                one + "/logs/{name:.+}",
+                "Send one log; Content-Encoding may be gzip or zstd",
+                self._for_cluster(self._log),
+                wire.LogAccepted,
+                202,
+                _OCTETS,
+                {**_ABOUT_ONE, 409: "The name is a folder of another log's name", 415: "Unknown Content-Encoding"},
+                token=True,
+            ),
+            Operation(
+                "POST",
+                one + "/complete",
+                "Say that this reporter has sent all it has",
+                self._for_cluster(self._complete),
+                wire.Accepted,
+                202,
+                wire.Completion,
+                _ABOUT_ONE,
+                token=True,
+            ),
+            Operation(
+                "GET",
+                one,
+                "Everything known about an incident",
+                self._for_cluster(self._show),
+                wire.IncidentSeen,
+                failures={401: _FAILURES[401], 404: _ABOUT_ONE[404]},
+                token=True,
+            ),
+        ]
+
+    def _for_cluster(self, handler: Handler) -> Callable[[web.Request], Awaitable[web.StreamResponse]]:
+        async def handle(request: web.Request) -> web.StreamResponse:
+            return await handler(request, await authenticate(request, self.repository))
+
+        return handle
+
+    async def _open(self, request: web.Request, cluster: Cluster) -> web.Response:
+        opening = await self._document(request, wire.Opening)
+        key = Key(_id(cluster), opening.scheduler, opening.job_id, opening.attempt)
+        told = Told(opening.reporter, opening.role, _facts(opening.job), opening.expected_reporters)
+        incident_id = await self.repository.incidents.open(key, told, self.pace)
+        self.changed()
+        return _answer(wire.Opened(id=incident_id, url=f"/v1/incidents/{incident_id}"), 202)
+
+    async def _log(self, request: web.Request, cluster: Cluster) -> web.Response:
+        incident_id = await self._incident(request, cluster)
+        name = wire.checked_name(request.match_info["name"])
+        async with self.uploads:
+            body = await self._read(request, self.limits.log_bytes, "limits.log_bytes")
+            upload = Upload(
+                body, bodies.encoding(request), self.limits.log_bytes, incident_id, self.blob_folder, self.salt
+            )
+            kept = await self.workers.run(_RECEIVE_SECONDS, receive, upload)
+        log = ReceivedLog(name, kept.sha256, kept.bytes, kept.blob)
+        room = Room(self.limits.logs, self.limits.incident_bytes)
+        try:
+            unused = await self.repository.incidents.add_log(incident_id, log, room, self.pace)
+        except NoRoomError as error:
+            await self.blobs.delete(kept.blob)
+            raise too_large(error.limit, error.value, "the incident holds too much") from error
+        except NameConflictError as error:
+            await self.blobs.delete(kept.blob)
+            raise IntakeError(
+                409, "name-conflict", f"{name!r} and {error.other!r} cannot both be files", "give the log another name"
+            ) from error
+        if unused is not None:
+            await self.blobs.delete(unused)
+        self.metrics.received.inc(kept.bytes)
+        self.changed()
+        return _answer(wire.LogAccepted(sha256=kept.sha256, bytes=kept.bytes), 202)
+
+    async def _complete(self, request: web.Request, cluster: Cluster) -> web.Response:
+        incident_id = await self._incident(request, cluster)
+        completion = await self._document(request, wire.Completion)
+        told = Told(completion.reporter, completion.role, _facts(completion.job))
+        await self.repository.incidents.complete(incident_id, told, self.pace)
+        self.changed()
+        return _answer(wire.Accepted(id=incident_id), 202)
+
+    async def _show(self, request: web.Request, cluster: Cluster) -> web.Response:
+        incident_id = await self._incident(request, cluster)
+        return _answer(seen(await self.repository.incidents.view(incident_id)), 200)
+
+    async def _incident(self, request: web.Request, cluster: Cluster) -> str:
+        incident_id = request.match_info["id"]
+        if not await self.repository.incidents.exists(incident_id, _id(cluster)):
+            raise IntakeError(
+                404, "no-incident", "this cluster has no such incident", "open it first: POST /v1/incidents"
+            )
+        return incident_id
+
+    async def _read(self, request: web.Request, limit: int, name: str) -> bytes:
+        try:
+            async with asyncio.timeout(self.limits.upload_seconds):
+                return await bodies.read(request, limit, name)
+        except TimeoutError:
+            raise IntakeError(
+                408, "too-slow", f"the body took longer than {self.limits.upload_seconds:g} s", "send it again"
+            ) from None
+
+    async def _document(self, request: web.Request, model: type[M]) -> M:
+        limit, name = self.limits.json_bytes, "limits.json_bytes"
+        body = await self._read(request, limit, name)
+        try:
+            plain = await asyncio.to_thread(bodies.decompress, body, bodies.encoding(request), limit, name)
+            document = await asyncio.to_thread(lambda: redact_facts(json.loads(plain), self.salt))
+        except (ValueError, RecursionError):
+            raise IntakeError(
+                400, "bad-json", "the body is no JSON document", "send one JSON object in UTF-8"
+            ) from None
+        try:
+            return model.model_validate(document)
+        except ValidationError as error:
+            wrong = "; ".join(f"{'.'.join(map(str, each['loc']))}: {each['msg']}" for each in error.errors()[:5])
+            hint = f"see {model.__name__} in /openapi.json"
+            raise IntakeError(400, "bad-request", f"the body is wrong: {wrong}", hint) from None
+
+
+def seen(view: IncidentView) -> wire.IncidentSeen:
+    """Return an incident as the wire shows it."""
+    incident, said = view.incident, view.diagnosis
+    return wire.IncidentSeen.model_validate(
+        {
+            "id": incident.id,
+            "state": incident.state,
+            "key": {
+                "cluster": view.cluster,
+                "scheduler": incident.scheduler,
+                "job_id": incident.job_id,
+                "attempt": incident.attempt,
+            },
+            "job": view.job,
+            "reports": [report.model_dump() for report in view.reports],
+            "logs": [log.model_dump() for log in view.logs],
+            "diagnosis": said and said.model_dump(),
+            "messages": [message.model_dump() for message in view.messages],
+        }
+    )
+
+
+def _answer(document: BaseModel, status: int) -> web.Response:
+    return web.json_response(text=document.model_dump_json(by_alias=True), status=status)
+
+
+def _facts(job: JobFacts) -> dict[str, Any]:
+    return job.model_dump(mode="json", exclude_unset=True, exclude={"scheduler", "cluster", "job_id", "attempt"})
+
+
+def _id(cluster: Cluster) -> int:
+    if cluster.id is None:
+        raise LookupError("the cluster is not stored")
+    return cluster.id

@@ -1,0 +1,1 @@
+"""From evidence that is due to a stored diagnosis and a queued message."""
