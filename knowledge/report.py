@@ -23,9 +23,9 @@ from knowledge.diagnosis import (
 )
 from knowledge.fingerprint import fingerprint
 from knowledge.redaction import redact
+from knowledge.signature import SourceKind
 
 MAX_EVIDENCE = 12
-_CERTAIN = 0.6  # below this the missing fact is always told
 
 
 def compress(numbers: Sequence[int]) -> str:
@@ -82,7 +82,7 @@ def report(view: CaseView, hypotheses: Sequence[Hypothesis]) -> Diagnosis:
         confidence=confidence,
         evidence=_evidence(view, best),
         alternatives=_alternatives(best, hypotheses[1:]),
-        missing=_missing(best, cause, confidence),
+        missing=_missing(best, cause),
         fix=[_fill(step, values) or step for step in (signature.fix if signature else cause.fix)],
         verify=[
             VerifyStep(run=_fill(step.run, values) or step.run, expect=step.expect)
@@ -163,9 +163,10 @@ def _why_not(best: Hypothesis, other: Hypothesis) -> str:
     return f"Rests on: {other.reason} ({who}). Weaker than: {best.reason}."
 
 
-def _missing(best: Hypothesis, cause: Cause, confidence: float) -> list[str]:
+def _missing(best: Hypothesis, cause: Cause) -> list[str]:
     facts = list(best.missing)
-    if not facts and cause.fact_that_decides and (confidence < _CERTAIN or best.signature is None):
+    node = any(proof.place.source.kind in (SourceKind.KERNEL, SourceKind.NODE) for proof in best.proofs)
+    if not facts and cause.fact_that_decides and not node:
         facts.append(cause.fact_that_decides)
     return facts if best.failed else []
 

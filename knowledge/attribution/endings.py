@@ -24,6 +24,8 @@ _SIGNALS = {
 def propose(view: CaseView) -> Iterator[Hypothesis]:
     """One hypothesis for each way of ending that is not the launcher's own doing."""
     groups: dict[int, list[Exit]] = {}
+    for ended in _of_local_ranks(view):
+        groups.setdefault(ended.code, []).append(ended)
     for rank, ended in view.exits.items():
         if _telling(view, rank, ended):
             groups.setdefault(ended.code, []).append(ended)
@@ -33,8 +35,10 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         score = 0.84 if len(ranks) == 1 else 0.6
         if any(ended.last_spawned for ended in exits):
             score -= 0.12
-        if code in (-6, 1):
+        if code == -6:
             score -= 0.2
+        if code == 1:
+            score = 0.3  # an exception that was not kept: who raised it first is not known
         if len(ranks) > 1 and len(ranks) >= 0.75 * len(view.ranks):
             ranks, score = [], 0.4
         yield Hypothesis(
@@ -42,6 +46,17 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
             hosts=view.hosts_of(ranks), proofs=[Proof(ended.place, Role.ROOT) for ended in exits[:2]],
             missing=_missing(view, cause, ranks),
         )  # fmt: skip
+
+
+def _of_local_ranks(view: CaseView) -> Iterator[Exit]:
+    """Endings for which the launcher gave a local rank only, and it can be only one rank's."""
+    for ended in view.case.exits:
+        if ended.rank is None and ended.local_rank is not None and ended.place.attempt == view.attempt:
+            rank = view.rank_of_local(ended.local_rank)
+            if rank is not None and rank not in view.exits and ended.code not in (0, -15, 143):
+                ended.rank = rank
+                if _telling(view, rank, ended):
+                    yield ended
 
 
 def _telling(view: CaseView, rank: int, ended: Exit) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from knowledge.attribution.hypothesis import Hypothesis, Proof
-from knowledge.attribution.view import CaseView
+from knowledge.attribution.view import CaseView, bus_key
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit
 from knowledge.signature import Scope, SignatureRole, SourceKind
@@ -24,18 +24,19 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
             by_host.setdefault(host, []).append(hit)
     for host, hits in by_host.items():
         lead = min(hits, key=_weight)
-        named = view.rank_of_hit(lead)
+        named = _named(view, host, lead)
         local = view.ranks_on(host)
         same = [hit for hit in hits if hit.signature.cause == lead.signature.cause]
-        buses = {hit.captures.get("bus") for hit in same}
-        score = 0.9
-        if named is not None and lead.signature.scope is not Scope.NODE and len(buses) <= 1:
+        buses = {bus_key(bus) for hit in same if (bus := hit.captures.get("bus"))}
+        score = 0.94
+        whole = any(hit.signature.scope is Scope.NODE for hit in same)
+        if named is not None and not whole and len(buses) <= 1:
             ranks, reason = [named], "the kernel's line is tied to this rank by process or GPU"
-        elif lead.signature.scope is Scope.RANK and (suspect := _troubled(view, local)):
+        elif not whole and (suspect := _troubled(view, local)):
             ranks, reason = suspect, "the kernel's line is about this host, and this rank's own words fit it"
         else:
             ranks, reason = local, "the kernel's line is about this whole host"
-            score = 0.85
+            score = 0.94 if whole else 0.9
         yield Hypothesis(
             cause=lead.signature.cause, score=score, reason=reason, ranks=ranks, hosts=[_best_name(view, host, ranks)] if host else [],
             proofs=[Proof(hit.place, Role.ROOT if hit is lead else Role.CONFIRMATION, hit.signature.id) for hit in [lead, *(h for h in same if h is not lead)][:4]],
@@ -43,9 +44,24 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         )  # fmt: skip
 
 
+def _named(view: CaseView, host: str, lead: Hit) -> int | None:
+    """The rank that the line is tied to, itself or by another line of the kernel about the same GPU."""
+    rank = view.rank_of_hit(lead)
+    bus = lead.captures.get("bus")
+    if rank is not None or bus is None:
+        return rank
+    for hit in view.case.hits:
+        if hit.place.source.kind in _KINDS and (hit.captures.get("host") or hit.place.host or "") == host and bus_key(hit.captures.get("bus", "")) == bus_key(bus):
+            rank = view.rank_of_hit(hit)
+            if rank is not None:
+                return rank
+    return None
+
+
 def _weight(hit: Hit) -> tuple[int, float, int]:
-    """Which of a host's lines leads: rank-tied before node-wide of the same moment, then the earliest."""
-    return (0 if hit.signature.node_suspect else 1, hit.place.seconds or 0.0, hit.place.order)
+    """Which of a host's lines leads: whole-host faults, then specific ones, then the earliest."""
+    vague = hit.signature.cause in ("gpu-fault", "cuda-unknown-error")
+    return (2 * vague + (not hit.signature.node_suspect), hit.place.seconds or 0.0, hit.place.order)
 
 
 def _best_name(view: CaseView, host: str, ranks: list[int]) -> str:
@@ -55,7 +71,7 @@ def _best_name(view: CaseView, host: str, ranks: list[int]) -> str:
 
 def _troubled(view: CaseView, local: list[int]) -> list[int]:
     """Ranks of the host with an error of their own, if they are few."""
-    found = [rank for rank in local if rank in view.own]
+    found = [rank for rank in local if rank in view.own or rank in view.exits and view.exits[rank].code == -9]
     return found if len(found) == 1 else []
 
 

@@ -70,8 +70,10 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
     if not owns:
         return
     lead = first_of(owns)
-    began = [ended.rank for ended in view.exits.values() if ended.first and ended.code not in (0, -15) and ended.rank is not None]
-    ranks = began if len(began) == 1 else []
+    began = [ended.rank for ended in view.exits.values() if ended.first and ended.code not in (0, -15) and ended.rank is not None and not view.suffered(ended.rank)]
+    place = lead.hit.place if lead.hit else lead.traceback.end if lead.traceback else None
+    named = view.rank_of_local(place.local) if place and place.local is not None else None
+    ranks = [named] if named is not None else began if len(began) == 1 else []
     hypothesis = _explain(view, [lead], 0, 1)
     hypothesis.ranks, hypothesis.hosts = ranks, view.hosts_of(ranks)
     hypothesis.score -= 0.05 if ranks else 0.1
@@ -110,6 +112,9 @@ def _explain(view: CaseView, group: list[Own], place: int, total: int) -> Hypoth
             score -= 0.06
         else:
             score -= 0.05
+    if signature and signature.scope is Scope.NODE and len(hosts) == 1 and len(ranks) > 1 and len(view.hosts) > 1:
+        ranks = view.ranks_on(hosts[0]) or ranks
+        reason = "the fault is this host's, so all its ranks share it"
     if signature and signature.scope is Scope.JOB:
         ranks, hosts = [], []
     score -= 0.25 * min(place, 2) if total > 1 else 0.0

@@ -74,8 +74,34 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
             proofs=[Proof(hit.place, Role.ROOT, hit.signature.id) for hit in hits[:3]], signature=lead.signature,
             captures=lead.captures, failed=cause != "cancelled", whole_job=not ranks,
         )  # fmt: skip
+    if stated == "time-limit" or "time-limit" in by_cause:
+        yield from _silent_before(view, by_cause.get("time-limit", []))
     if stated and stated not in by_cause:
         yield Hypothesis(
             cause=stated, score=0.95, reason=f"the scheduler's state is {view.case.job.state}",
             failed=stated != "cancelled", whole_job=True,
         )  # fmt: skip
+
+
+_QUIET = 600.0  # seconds without a step before the limit from which the limit is only the executioner
+
+
+def _silent_before(view: CaseView, hits: list[Hit]) -> Iterator[Hypothesis]:
+    """Training had stopped long before the time limit ended the job: a hang, not a limit that was too short."""
+    ended = max((hit.place.seconds for hit in hits if hit.place.seconds is not None), default=None)
+    if ended is None and view.case.job.ended_at:
+        ended = view.case.job.ended_at.timestamp()
+    pulse = view.pulse
+    if ended is None or pulse.last is None or pulse.last.seconds is None:
+        return
+    quiet = ended - pulse.last.seconds
+    if view.case.job.ended_at and not hits:
+        quiet %= 3600  # logs without a zone: whole hours between them and the scheduler mean nothing
+    if quiet <= max(_QUIET, 10 * pulse.pace):
+        return
+    yield Hypothesis(
+        cause="rank-hang", score=0.985, reason=f"training fell silent {quiet / 60:.0f} minutes before the time limit, after a line every {pulse.pace:.0f} s",
+        proofs=[Proof(pulse.last, Role.ROOT)], whole_job=True,
+        missing=["Which rank hung: stacks of all ranks (`py-spy dump --pid`) at the next hang, or flight-recorder dumps; turn on TORCH_NCCL_ASYNC_ERROR_HANDLING=1."],
+    )  # fmt: skip
+

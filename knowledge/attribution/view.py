@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from knowledge.reading.evidence import CaseEvidence, Exit, Hit, Place, RankStory, Traceback
+from knowledge.reading.evidence import CaseEvidence, Exit, Hit, Place, Pulse, RankStory, Traceback
 from knowledge.signature import Says, Scope, SignatureRole, SourceKind
 
 _LOCAL_KINDS = (SourceKind.KERNEL, SourceKind.NODE, SourceKind.SCHEDULER, SourceKind.KUBERNETES)
@@ -51,6 +51,11 @@ class CaseView:
     attempt: int
     stories: dict[int, RankStory]
     exits: dict[int, Exit] = field(default_factory=dict)  # the most telling exit of each rank
+
+    @property
+    def pulse(self) -> Pulse:
+        """The attempt's signs of life, from whichever rank."""
+        return self.case.pulses.get(self.attempt) or Pulse()
 
     @cached_property
     def ranks(self) -> list[int]:
@@ -149,17 +154,46 @@ class CaseView:
             ended = self.exits.get(rank)
             if ended and pid and ended.pid == pid:
                 return rank
+        if pid and (rank := self._rank_without_pid(local)) is not None:
+            return rank
         bus = hit.captures.get("bus")
         if bus:
-            wanted = _bus_key(bus)
-            for rank in local:
-                process = self.case.processes.get(rank)
-                if process and process.bus and _bus_key(process.bus) == wanted:
-                    return rank
+            rank = self._rank_of_bus(bus_key(bus), local)
+            if rank is not None:
+                return rank
         task = hit.number("task")
         if task is not None and task in self.ranks:
             return task
         return None
+
+    def _rank_without_pid(self, local: list[int]) -> int | None:
+        """The only rank of a host whose process id is not known, when all others' are: a foreign pid is its."""
+        known = [rank for rank in local if (process := self.case.processes.get(rank)) and process.pid]
+        rest = [rank for rank in local if rank not in known]
+        return rest[0] if len(rest) == 1 and len(known) > 1 else None
+
+    def _rank_of_bus(self, wanted: str, local: list[int]) -> int | None:
+        """The rank whose GPU has an address; also the only one whose GPU is not known when all others' are."""
+        buses = {rank: bus_key(process.bus) for rank in local if (process := self.case.processes.get(rank)) and process.bus}
+        for rank, bus in buses.items():
+            if bus == wanted:
+                return rank
+        rest = [rank for rank in local if rank not in buses]
+        return rest[0] if len(rest) == 1 and len(local) > 1 else None
+
+    def rank_of_local(self, local: int) -> int | None:
+        """The rank with a local rank that did not merely suffer from others, if there is only one."""
+        candidates = {found.rank for found in self.exits.values() if found.local_rank == local and found.rank is not None}
+        candidates |= {process.rank for process in self.case.processes.values() if process.local_rank == local}
+        if not candidates and len(self.hosts) <= 1:
+            return local
+        blameless = {rank for rank in candidates if not self.suffered(rank)}
+        return next(iter(blameless)) if len(blameless) == 1 else None
+
+    def suffered(self, rank: int) -> bool:
+        """Whether a rank's own words tell of others' failure."""
+        story = self.stories.get(rank)
+        return story is not None and any(hit.signature.role is SignatureRole.CASCADE for hit in story.hits)
 
     # -- what ranks said
 
@@ -255,8 +289,8 @@ def _names_others(hit: Hit, rank: int) -> bool:
     return named is not None and named != str(rank)
 
 
-def _bus_key(bus: str) -> str:
-    """`00000000:1B:00.0`, `0000:1b:00` and `1b:00` are one address."""
+def bus_key(bus: str) -> str:
+    """The comparable part of a PCI address: `00000000:1B:00.0`, `0000:1b:00` and `1b:00` are one address."""
     parts = bus.lower().split(".")[0].split(":")
     return ":".join(parts[-2:])
 
@@ -266,7 +300,10 @@ def view_case(case: CaseEvidence) -> CaseView:
     attempt = case.last_attempt
     stories = {rank: story for (number, rank), story in case.stories.items() if number == attempt}
     exits: dict[int, Exit] = {}
+    agents = any(found.by == "torchrun" for found in case.exits)
     for found in case.exits:
+        if agents and found.by == "srun":
+            continue  # its tasks are the nodes' agents, not ranks
         if found.rank is None or found.place.attempt != attempt and any(e.place.attempt == attempt for e in case.exits):
             continue
         known = exits.get(found.rank)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from knowledge.attribution import endings, hardware, named, network, odd_one, own_errors, platform, waiting
+from knowledge.attribution import endings, hardware, interfaces, named, network, odd_one, own_errors, platform, waiting
 from knowledge.attribution.hypothesis import Hypothesis
 from knowledge.attribution.view import CaseView
+from knowledge.causes import load_causes
 from knowledge.signature import Scope
 
 _RULES = (
@@ -16,6 +17,7 @@ _RULES = (
     own_errors.propose,
     named.propose,
     odd_one.propose,
+    interfaces.propose,
     network.propose,
     endings.propose,
     waiting.propose,
@@ -24,15 +26,14 @@ _RULES = (
 _STATED = ("time-limit", "preempted", "node-failure", "cancelled", "evicted")
 """Decisions of the platform: whatever ranks say after them is collateral."""
 
-_DEEPER = {
-    "killed-unknown": {"host-oom", "node-failure", "evicted", "preempted"},
-    "silent-exit": {"host-oom", "node-failure", "uneven-data"},
-    "peer-lost": {"host-oom", "node-failure"},
-    "rank-hang": {"gpu-throttled", "storage-io-error", "gsp-timeout", "straggler", "slow-checkpoint", "slow-preprocessing"},
-    "missing-rank": {"unschedulable", "image-pull", "mount-failed", "node-failure", "pod-config"},
-    "collective-timeout": set(),
-}
-"""Causes that say "nothing tells why", and the causes that do."""
+_VAGUE = (
+    "killed-unknown", "silent-exit", "peer-lost", "rank-hang", "missing-rank", "collective-timeout", "native-abort", "nccl-error",
+    "terminated", "coordinator-died", "actor-died", "dataloader-worker-killed", "unknown", "segfault", "bus-error",
+)  # fmt: skip
+"""Causes that say how it ended rather than why: another cause near them, that says why, explains them."""
+
+_OF_NODES = ("gpu-hardware", "driver", "host-memory", "storage", "kubernetes", "scheduler", "network", "gpu-memory", "gpu", "launcher")
+"""Layers whose causes can make a process end or hang without a word."""
 
 
 def weigh(view: CaseView) -> list[Hypothesis]:
@@ -78,14 +79,13 @@ def _explains(other: Hypothesis, one: Hypothesis) -> bool:
     if other.cause == one.cause:
         return False
     if other.cause in _STATED and other.score >= 0.9:
-        return one.cause not in _STATED
+        return one.cause not in _STATED and not (one.whole_job and one.cause == "rank-hang")
     near = bool(set(other.hosts) & set(one.hosts)) or bool(set(other.ranks) & set(one.ranks)) or not one.hosts or not other.hosts
     if one.signature and other.cause in one.signature.explained_by:
         return near
-    deeper = _DEEPER.get(one.cause)
-    if deeper is None or other.score < 0.5:
-        return False
-    return other.cause in deeper and near or not deeper and other.cause not in _DEEPER
+    if one.cause in _VAGUE and other.cause not in _VAGUE and other.score >= 0.5:
+        return near and (load_causes()[other.cause].layer in _OF_NODES or bool(set(one.ranks) & set(other.ranks)))
+    return False
 
 
 def _merge(ordered: list[Hypothesis]) -> list[Hypothesis]:

@@ -22,6 +22,7 @@ class Place:
     host: str | None
     time: Timestamp | None
     attempt: int = 0
+    local: int | None = None  # the local rank in front of the line, where the rank itself is not known
 
     @property
     def seconds(self) -> float | None:
@@ -121,6 +122,23 @@ class Process:
 
 
 @dataclass(slots=True)
+class Pulse:
+    """Signs of life of one attempt, from whichever rank they come."""
+
+    first: Place | None = None  # the first progress line
+    last: Place | None = None
+    count: int = 0
+    finished: Place | None = None  # somebody said that training was done
+
+    @property
+    def pace(self) -> float:
+        """Seconds between progress lines, on average; 0 where not known."""
+        if not self.first or not self.last or self.count < 2 or self.first.seconds is None or self.last.seconds is None:
+            return 0.0
+        return max(0.0, (self.last.seconds - self.first.seconds) / (self.count - 1))
+
+
+@dataclass(slots=True)
 class RankStory:
     """One rank in one attempt, as its own lines tell it."""
 
@@ -152,6 +170,8 @@ class CaseEvidence:
     world_size: int | None = None
     addresses: dict[str, str] = field(default_factory=dict)  # ip → host
     pod_nodes: dict[str, str] = field(default_factory=dict)  # pod → node
+    interfaces: dict[str, tuple[str, str]] = field(default_factory=dict)  # host → network interface and its address
+    pulses: dict[int, Pulse] = field(default_factory=dict)  # by attempt
     last_lines: dict[str, Place] = field(default_factory=dict)  # by source name
     bytes: int = 0
     lines: int = 0

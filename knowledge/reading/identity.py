@@ -18,7 +18,7 @@ _LIGHTNING = re.compile(r"GLOBAL_RANK: (?P<rank>\d+), MEMBER: \d+/(?P<size>\d+)"
 _RAY = re.compile(r"\(ip=(?P<ip>[\d.]+), pid=(?P<pid>\d+)\) world_rank=(?P<rank>\d+), local_rank=(?P<local>\d+)")
 _NCCL = re.compile(r"(?P<host>[^\s:\[\]]+):(?P<pid>\d+):\d+ \[(?P<device>-?\d+)\] ")
 _NCCL_INIT = re.compile(r"rank (?P<rank>\d+) nranks (?P<size>\d+) cudaDev (?P<device>\d+)(?:.*?busId (?P<bus>[0-9a-fA-F]+))?")
-_BOOTSTRAP = re.compile(r"Bootstrap : Using \S+?:(?P<ip>[\d.]+)<")
+_BOOTSTRAP = re.compile(r"Bootstrap ?: ?Using (?P<interface>[\w.-]+):(?P<ip>[\d.]+)<")
 _NCCL_TESTS = re.compile(r"^#\s+Rank\s+(?P<rank>\d+) Group\s+\d+ Pid\s+(?P<pid>\d+) on\s+(?P<host>\S+) device\s+(?P<device>\d+)")
 _SPAWNED = re.compile(r"process (?P<pid>\d+) spawned with command: .*--local_rank=(?P<local>\d+)")
 
@@ -34,6 +34,7 @@ class Introduction:
     pid: int | None = None
     bus: str | None = None
     address: str | None = None
+    interface: str | None = None
 
 
 def nccl_process(text: str) -> tuple[str, int] | None:
@@ -62,7 +63,7 @@ def introduce(text: str) -> Introduction | None:
             f"0000:{bus[:-3].zfill(2)}:00" if bus and len(bus) > 3 else None,
         )  # fmt: skip
     if process and (found := _BOOTSTRAP.search(text)):
-        return Introduction(host=process[0], pid=process[1], address=found["ip"])
+        return Introduction(host=process[0], pid=process[1], address=found["ip"], interface=found["interface"])
     if process:
         return Introduction(host=process[0], pid=process[1])
     world, rank = _WORLD.search(text), _BANNER_RANK.search(text)

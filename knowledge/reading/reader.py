@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from knowledge.catalogue import Catalogue
 from knowledge.reading import exits, identity, progress
 from knowledge.reading.bundle import Bundle, Source
 from knowledge.reading.clocks import parse_time
-from knowledge.reading.evidence import CaseEvidence, Hit, Place, Process, Traceback
+from knowledge.reading.evidence import CaseEvidence, Hit, Place, Process, Pulse, Traceback
 from knowledge.reading.kinds import recognise
 from knowledge.reading.prefixes import Habits, Prefix, learn_habits, strip_prefix
 from knowledge.reading.regions import Region, read_regions
@@ -61,7 +62,7 @@ class _SourceReader:
         self._year = year
         self._habits = Habits()
         self._ranks_by_pid: dict[int, int] = {}
-        self._ranks_by_local: dict[int, int] = {}
+        self._ranks_by_local: dict[int, set[int]] = {}
         self._tracebacks: dict[int | None, TracebackReader] = {}
         self._stacks: dict[int | None, StackReader] = {}
         self._exits = exits.ExitReader()
@@ -98,6 +99,8 @@ class _SourceReader:
                 hosts[who.host] += 1
                 if who.address:
                     self._case.addresses[who.address] = who.host
+                    if who.interface:
+                        self._case.interfaces[who.host] = (who.interface, who.address)
             if who.world_size and who.rank is not None:
                 self._case.world_size = max(self._case.world_size or 0, who.world_size)
             if rank is not None:
@@ -122,7 +125,7 @@ class _SourceReader:
         local = who.local_rank if who.local_rank is not None else prefix.local_rank
         if local is not None:
             known.local_rank = local
-            self._ranks_by_local[local] = rank
+            self._ranks_by_local.setdefault(local, set()).add(rank)
         if who.pid:
             self._ranks_by_pid[who.pid] = rank
 
@@ -130,7 +133,8 @@ class _SourceReader:
 
     def read(self, structure: LiteralScanner) -> None:
         if self.source.local_rank is not None and self.source.rank is None:
-            self.source.rank = self._ranks_by_local.get(self.source.local_rank, self.source.local_rank)
+            known = self._rank_of_local(self.source.local_rank)
+            self.source.rank = self.source.local_rank if known is None else known
         region = None
         with self.source.open() as stream:
             for region in read_regions(stream, structure):
@@ -168,14 +172,11 @@ class _SourceReader:
         if self.source.attempt is None and identity.MARKS.search(text):
             self._count_attempts(text)
         attempt = self._attempt
-        place = Place(self.source, number, self._order, line, rank, host, None, attempt)
-        is_progress = False
-        if rank is not None and text.strip():
-            is_progress = self._live(rank, attempt, place, text)
+        local = prefix.local_rank if rank is None else None
+        place = Place(self.source, number, self._order, line, rank, host, None, attempt, local)
+        is_progress = bool(text.strip()) and self._live(rank, attempt, place, text)
         if interesting or START in text or self._reading(rank):
-            place = Place(
-                self.source, number, self._order, line, rank, host, parse_time(line, self._year), attempt
-            )
+            place = replace(place, time=parse_time(line, self._year))
             self._feed_traceback(rank, text, place, prefix.tagged or tagged)
         if interesting:
             for found in self._exits.feed(text, place):
@@ -214,7 +215,7 @@ class _SourceReader:
         if source.kind not in _ROLES_OF_RANKS:
             return None, False
         if prefix.local_rank is not None:
-            rank = self._ranks_by_local.get(prefix.local_rank)
+            rank = self._rank_of_local(prefix.local_rank)
             if rank is not None:
                 self._speaker = rank
             return rank, False
@@ -235,6 +236,11 @@ class _SourceReader:
             return self._ranks_by_pid.get(int(found["pid"])), False
         return None, False
 
+    def _rank_of_local(self, local: int) -> int | None:
+        """The rank with a local rank, where this source holds one node only."""
+        ranks = self._ranks_by_local.get(local, ())
+        return next(iter(ranks)) if len(ranks) == 1 else None
+
     def _host_of(self, rank: int | None) -> str | None:
         if rank is not None:
             known = self._case.processes.get(rank)
@@ -242,23 +248,31 @@ class _SourceReader:
                 return known.host
         return self.source.host
 
-    def _live(self, rank: int, attempt: int, place: Place, text: str) -> bool:
-        story = self._case.story(attempt, rank)
-        story.lines += 1
-        if story.first is None:
-            story.first = place
-        story.last = place
+    def _live(self, rank: int | None, attempt: int, place: Place, text: str) -> bool:
+        """Note a line as a sign of life; return whether it tells of progress."""
+        if self.source.kind not in _ROLES_OF_RANKS:
+            return False
+        story = self._case.story(attempt, rank) if rank is not None else None
+        if story:
+            story.lines += 1
+            story.first = story.first or place
+            story.last = place
         if not progress.MARKS.search(text):
             return False
         step = progress.step_of(text)
+        pulse = self._case.pulses.setdefault(attempt, Pulse())
         if step is not None:
-            story.last_progress = Place(
-                place.source, place.line, place.order, place.text, rank, place.host, parse_time(place.text, self._year), attempt
-            )
-            if step >= 0:
-                story.last_step = step
+            place = replace(place, time=parse_time(place.text, self._year))
+            pulse.first = pulse.first or place
+            pulse.last = place
+            pulse.count += 1
+            if story:
+                story.last_progress = place
+                story.last_step = step if step >= 0 else story.last_step
         if progress.says_finished(text):
-            story.finished = place
+            pulse.finished = place
+            if story:
+                story.finished = place
         return step is not None
 
     def _feed_traceback(self, rank: int | None, text: str, place: Place, tagged: bool) -> None:
@@ -299,7 +313,7 @@ class _SourceReader:
         if found.rank is None and found.pid is not None:
             found.rank = self._ranks_by_pid.get(found.pid)
         if found.rank is None and found.local_rank is not None:
-            found.rank = self._ranks_by_local.get(found.local_rank)
+            found.rank = self._rank_of_local(found.local_rank)
         if found.host is None and found.rank is not None:
             found.host = self._host_of(found.rank)
         return found
