@@ -1,6 +1,6 @@
 """The causes that a diagnosis can name, each with what to say and what to do: `causes.yaml`, read once.
 
-An entry of the catalogue brings its own words; these stand where no line speaks, for example for a rank that fell silent.
+An entry of the catalogue brings its own words; these stand where no line speaks, as for a rank that fell silent.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Cause(BaseModel):
         return summary
 
     def sentence(self, ranks: str = "", hosts: str = "") -> str:
-        """Fill the summary. `ranks` and `hosts` are as a person reads them ("3", "1–3, 7", "gpu-n17"); empty: unknown."""
+        """Fill the summary. `ranks` and `hosts` are written for people ("3", "1–3, 7", "gpu-n17"); empty: unknown."""
         several = any(character in ranks for character in ",–-")
         named = f"rank{'s' if several else ''} {ranks}" if ranks else ""
         values = {
