@@ -17,6 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 from knowledge.diagnosis import Restart, VerifyStep
 from knowledge.signature import Id, Nature, Text
 
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 FILE = Path(__file__).with_name("causes.yaml")
 PLACES = frozenset({"who", "rank", "ranks", "host", "hosts"})
 """What may stand in a summary. `{who}` is the most that is known: "rank 3 on gpu-n17", "ranks 3, 5" or "gpu-n17"."""
@@ -72,7 +73,7 @@ class Cause(BaseModel):
 @cache
 def load_causes() -> Mapping[str, Cause]:
     """All causes by id, in the order of the file. Raises ValidationError when the file does not follow the format."""
-    listed = TypeAdapter(list[Cause]).validate_python(yaml.safe_load(FILE.read_text(encoding="utf-8")))
+    listed = TypeAdapter(list[Cause]).validate_python(yaml.load(FILE.read_text(encoding="utf-8"), Loader=_Loader))
     causes = {cause.id: cause for cause in listed}
     if len(causes) != len(listed):
         raise ValueError(f"{FILE.name}: an id stands twice")

@@ -118,7 +118,7 @@ def _summary(best: Hypothesis, cause: Cause, values: Mapping[str, str]) -> str:
         message = f": {original.message}" if original.message else ""
         where = _where(best)
         return f"{who[0].upper()}{who[1:]} raised {original.exception}{message[:300]}{f' in {where}' if where else ''}."
-    return _fill(cause.summary, values) or cause.summary_unnamed
+    return cause.sentence(values["ranks"], values["hosts"])
 
 
 def _collateral(view: CaseView, best: Hypothesis) -> Collateral:

@@ -39,10 +39,11 @@ class Catalogue:
         return SignatureScanner(list(self.entries.values()))
 
 
-def read_entry(path: Path) -> Signature:
-    """Read and validate one entry. Raises CatalogueError."""
+def read_entry(path: Path, *, checked: bool = False) -> Signature:
+    """Read one entry; unless it is `checked`, run its samples too. Raises CatalogueError."""
     try:
-        entry = Signature.model_validate(yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader))
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        entry = Signature.model_validate(document, context={"checked": checked})
     except (yaml.YAMLError, ValidationError) as error:
         raise CatalogueError(f"{path.parent.name}/{path.name}: {error}") from error
     if entry.id != path.stem:
@@ -50,11 +51,11 @@ def read_entry(path: Path) -> Signature:
     return entry
 
 
-def read_catalogue(folder: Path = FOLDER) -> Catalogue:
+def read_catalogue(folder: Path = FOLDER, *, checked: bool = False) -> Catalogue:
     """Read every entry below `folder`. Raises CatalogueError for a malformed entry or an id used twice."""
     entries: dict[str, Signature] = {}
     for path in sorted(folder.glob("*/*.yaml")):
-        entry = read_entry(path)
+        entry = read_entry(path, checked=checked)
         if entry.id in entries:
             raise CatalogueError(f"{path.parent.name}/{path.name}: the id {entry.id!r} is taken by another file")
         entries[entry.id] = entry
@@ -68,4 +69,4 @@ def read_catalogue(folder: Path = FOLDER) -> Catalogue:
 @cache
 def load_catalogue() -> Catalogue:
     """The shipped catalogue, read once per process."""
-    return read_catalogue()
+    return read_catalogue(checked=True)
