@@ -1,4 +1,4 @@
-"""Sends what the outbox holds: each message once, in each channel's pace, whatever Slack or this process do meanwhile."""
+"""Sends what the outbox holds: each message once, at each channel's pace, whatever Slack or this process do."""
 
 from __future__ import annotations
 

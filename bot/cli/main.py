@@ -63,6 +63,24 @@ def serve(
     raise typer.Exit(run(config))
 
 
+clusters = typer.Typer(no_args_is_help=True, help="Who may report.")
+app.add_typer(clusters, name="cluster")
+
+
+@clusters.command("add")
+def cluster_add(
+    name: Annotated[str, typer.Argument(help="A name for people, shown in messages.")],
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML; the environment wins over it.")
+    ] = None,
+    renew: Annotated[bool, typer.Option("--renew", help="Give a cluster that exists a new token.")] = False,
+) -> None:
+    """Let a cluster report: print the token for its hooks. The token is shown this once."""
+    from bot.cli.cluster import add
+
+    raise typer.Exit(add(name, config, renew=renew))
+
+
 @app.command()
 def demo() -> None:
     """Replay a real failed job of 8 ranks through hook and service, with this terminal in place of Slack."""
