@@ -12,8 +12,8 @@ Element = dict[str, Any]
 
 
 def header(text: str) -> Block:
-    """A large line of plain text, at most 150 characters. `:names:` stay words; a job may be called `a:fire:b`."""
-    return {"type": "header", "text": {"type": "plain_text", "text": literal(text, 150), "emoji": False}}
+    """A large line of plain text; Slack takes 150 units of UTF-16. `:names:` stay words: a job may be `a:fire:b`."""
+    return {"type": "header", "text": {"type": "plain_text", "text": literal(text, 145), "emoji": False}}
 
 
 def context(mrkdwn: str) -> Block:
