@@ -62,7 +62,7 @@ def _blocked(view: CaseView) -> Iterator[Hypothesis]:
     failed: dict[tuple[str, str], Hit] = {}
     for hit in view.case.hits:
         peer = hit.captures.get("peer")
-        if not peer or hit.signature.cause not in ("connection-blocked", "master-unreachable"):
+        if not peer or peer.startswith("127.") or hit.signature.cause not in ("connection-blocked", "master-unreachable"):
             continue
         reporter = hit.place.host or ""
         failed.setdefault((reporter, view.case.addresses.get(peer, peer)), hit)

@@ -42,7 +42,8 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
             proofs.insert(0, Proof(own.hit.place if own.hit else own.traceback.original.end, Role.ROOT))  # type: ignore[union-attr]
             score = 0.94
         yield Hypothesis(
-            cause=cause, score=score, reason="a line names the rank", ranks=list(ranks), hosts=view.hosts_of(ranks), proofs=proofs,
+            cause=cause, score=score, reason="a line names the rank", ranks=list(ranks),
+            hosts=view.hosts_of(ranks) or [host for hit in hits[:1] if (host := hit.captures.get("host"))], proofs=proofs,
             signature=signature, captures=lead.captures, traceback=traceback,
         )  # fmt: skip
 

@@ -7,8 +7,11 @@ from knowledge.attribution.platform import ended_well, state_of
 from knowledge.attribution.view import CaseView
 from knowledge.attribution.weigh import weigh
 from knowledge.diagnosis import Role
+from knowledge.signature import SignatureRole
 
 _FAILED = ("FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "BOOT_FAIL", "DEADLINE", "LAUNCH_FAILED", "ERROR")
+_STOPPED = ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED")
+_TROUBLE = (SignatureRole.ROOT, SignatureRole.CASCADE)
 
 
 def conclude(view: CaseView) -> list[Hypothesis]:
@@ -18,6 +21,9 @@ def conclude(view: CaseView) -> list[Hypothesis]:
     found = weigh(view)
     if found and found[0].cause == "cancelled":
         return found
+    teardown = _after_the_end(view)
+    if teardown:
+        return [teardown, *found]
     failed = state_of(view) in _FAILED or bool(view.case.job.exit_code)
     if found and (failed or not _all_well(view)):
         return found
@@ -32,6 +38,20 @@ def _all_well(view: CaseView) -> bool:
         return False
     told = [story for story in view.stories.values() if story.lines]
     return bool(told) and all(story.finished for story in told)
+
+
+def _after_the_end(view: CaseView) -> Hypothesis | None:
+    """Training said that it was done, made no more progress, and only then the trouble began."""
+    finished, last = view.pulse.finished, view.pulse.last
+    if finished is None or state_of(view) in _STOPPED or (last and last.source is finished.source and last.order > finished.order):
+        return None
+    later = [hit for hit in view.case.hits if hit.signature.role in _TROUBLE and hit.place.attempt == view.attempt]
+    if not later or any(hit.place.source is not finished.source or hit.place.order < finished.order for hit in later):
+        return None
+    return Hypothesis(
+        cause="teardown-hang", score=0.85, reason="training had said that it was done before anything went wrong",
+        proofs=[Proof(finished, Role.ROOT), Proof(later[0].place, Role.CONFIRMATION, later[0].signature.id)], whole_job=True,
+    )  # fmt: skip
 
 
 def _broke_off(view: CaseView) -> bool:

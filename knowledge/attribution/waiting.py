@@ -10,7 +10,7 @@ from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit, Place
-from knowledge.reading.progress import says_leaving
+from knowledge.reading.progress import occupation, says_leaving
 from knowledge.signature import Says
 
 
@@ -116,11 +116,25 @@ def _lagging(view: CaseView, group: dict[int, Position]) -> Iterator[Hypothesis]
 
 
 def _laggard(view: CaseView, group: dict[int, Position], ranks: list[int], score: float, reason: str) -> Hypothesis:
+    busy = _occupation(view, ranks)
+    proofs = [Proof(group[rank].place, Role.ROOT) for rank in ranks[:2]]
+    if busy:
+        proofs.insert(0, Proof(busy[1], Role.ROOT))
+        reason += "; its last words say what it was busy with"
     return Hypothesis(
-        cause="rank-hang", score=score, reason=reason, ranks=ranks, hosts=view.hosts_of(ranks),
-        proofs=[Proof(group[rank].place, Role.ROOT) for rank in ranks[:2]],
+        cause=busy[0] if busy else "rank-hang", score=score, reason=reason, ranks=ranks, hosts=view.hosts_of(ranks), proofs=proofs,
         missing=[f"What rank {ranks[0]} was doing: `py-spy dump --pid <pid of rank {ranks[0]}>` during the next hang."],
     )  # fmt: skip
+
+
+def _occupation(view: CaseView, ranks: list[int]) -> tuple[str, Place] | None:
+    """What the rank said that it was doing, in its last words before anybody gave up."""
+    for rank in ranks:
+        story = view.stories.get(rank)
+        for place in reversed(story.words if story else []):
+            if cause := occupation(place.text):
+                return cause, place
+    return None
 
 
 def _absent(view: CaseView) -> Iterator[Hypothesis]:
@@ -161,6 +175,8 @@ def _reading(view: CaseView, silent: list[int], heard: list[int], left: list[int
     if left:
         return left, "silent-exit", 0.88, "it left the loop by itself while the others still waited for it"
     if not heard:
+        if view.pulse.count and not view.waiting:
+            return silent, "killed-unknown", 0.6, "nothing was heard of it, and all others lost their connection in mid-training"
         return silent, "missing-rank", 0.68, "nothing at all was heard of it, and the others waited in vain"
     if view.waiting and not view.bereft or len(view.waiting) > len(view.bereft):
         return heard, "rank-hang", 0.82, "it stopped without a word while every other rank timed out waiting"

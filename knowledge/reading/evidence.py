@@ -147,6 +147,7 @@ class RankStory:
     lines: int = 0
     first: Place | None = None
     last: Place | None = None  # the last line that is not noise of the launcher
+    words: list[Place] = field(default_factory=list)  # the last lines that are neither progress nor a catalogue's
     last_step: int | None = None
     last_progress: Place | None = None
     finished: Place | None = None  # it said that training was done

@@ -15,7 +15,7 @@ _FINISHED = re.compile(
     r"|exiting program at iteration"
 )
 _LEAVING = re.compile(
-    r"(?i)\b(?:leaving|exiting|quitting|stopping early|early stop\w*|budget reached|no more (?:data|batches)|data exhausted"
+    r"(?i)\b(?:leaving|exiting|quitting|finishing|stopping early|early stop\w*|budget reached|reached \w+ budget|no more (?:data|batches)|data exhausted"
     r"|ran out of data|end of (?:data|epoch|shard)|finished its (?:data|shard))\b"
 )
 MARKS = re.compile(r"(?i)step|iter|it/s|s/it|epoch|train|done")
@@ -38,3 +38,17 @@ def says_finished(text: str) -> bool:
 def says_leaving(text: str) -> bool:
     """Whether a rank says that it, alone, is about to leave the training loop."""
     return _LEAVING.search(text) is not None
+
+
+_CHECKPOINT = re.compile(r"(?i)\b(?:sav|writ|load|restor|upload)\w*\b.{0,40}\b(?:checkpoint|ckpt|state[_ ]dict)|\bcheckpoint\b.{0,30}\b(?:sav|writ|load|restor|start)")
+_PREPARING = re.compile(r"(?i)\b(?:tokeniz|tokenis|preprocess|caching|download|building (?:index|dataset|cache)|generating .* split|map(?:ping)? \()")
+_WAITING_DATA = re.compile(r"(?i)\b(?:waiting for (?:data|batch|next)|data(?:loader)? (?:stall|wait|slow)|slow (?:data|read|batch))")
+
+
+def occupation(text: str) -> str | None:
+    """The cause that a rank's last words tell, when it was busy with something known to be slow; else None."""
+    if _CHECKPOINT.search(text):
+        return "slow-checkpoint"
+    if _PREPARING.search(text):
+        return "slow-preprocessing"
+    return "straggler" if _WAITING_DATA.search(text) else None

@@ -29,6 +29,7 @@ _PYTHON_LOG_PID = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +(?P<pid>\d+) ")
 _AGENT = re.compile(r"^(?:srun|slurmstepd|mpirun|prterun|torchrun)[\w-]*: |^[IWEF]\d{4} [\d:.]+ +\d+ torch/distributed/(?:run|elastic|launcher)")
 _ALONE = re.compile(r"^\s*(?:/job:\w+/replica:\d+/task:)?(?P<rank>\d{1,6})\s*$")
 _ORDER_DOUBT = 3  # lines in which a promised rank must follow
+_LAST_WORDS = 3
 _HOST_OF_POD = re.compile(r"Successfully assigned (?:[\w-]+/)?(?P<pod>[\w.-]+) to (?P<node>[\w.-]+)")
 _ROLES_OF_RANKS = (SourceKind.RANK, SourceKind.COMBINED, SourceKind.LAUNCHER, None)
 
@@ -188,6 +189,10 @@ class _SourceReader:
             self._name_ranks(text)
         if text.strip():
             self._case.last_lines[self.source.name] = place
+            if rank is not None and not is_progress and not interesting and rank not in self._tracebacks:
+                words = self._case.story(attempt, rank).words
+                words.append(place)
+                del words[:-_LAST_WORDS]
 
     def _count_attempts(self, text: str) -> None:
         """A rank that introduces itself again as another process was started again."""
