@@ -35,7 +35,7 @@ class _Limits:
     """How much of each part is shown; characters unless they count things."""
 
     lines: int = 3
-    line: int = 600
+    line: int = 400
     steps: int = 6
     step: int = 400
     commands: int = 3
@@ -45,7 +45,7 @@ class _Limits:
     summary: int = 600
 
 
-_EVER_TIGHTER = (_Limits(), _Limits(2, 400, 5, 300, 2, 300, 2, 300, 400), _Limits(1, 200, 3, 150, 1, 150, 1, 150, 200))
+_EVER_TIGHTER = (_Limits(), _Limits(2, 300, 5, 300, 2, 300, 2, 300, 400), _Limits(1, 200, 3, 150, 1, 150, 1, 150, 200))
 
 
 def render(job: JobFacts, diagnosis: Diagnosis, status: IncidentStatus) -> SlackMessage:
