@@ -104,6 +104,8 @@ async def running(settings: Settings) -> AsyncIterator[Service]:
         takers, readers = Workers(1), Workers(settings.pipeline.workers, prepare)
         for workers in (takers, readers):
             stack.push_async_callback(workers.close)
+            warming = asyncio.create_task(workers.warm_up())
+            stack.callback(warming.cancel)
         poster, connection, slack_routes = _slack(settings, folder)
         sender = Sender(repository.outbox, poster, settings.outbox, metrics, mail)
         pipeline = Pipeline(

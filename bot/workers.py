@@ -14,6 +14,8 @@ from contextlib import suppress
 from functools import partial
 from typing import ParamSpec, TypeVar
 
+_WARM_UP_SECONDS = 60.0
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -29,7 +31,8 @@ class WorkerTimeoutError(Exception):
 class Workers:
     """A few warm processes, one piece of work each. One that dies or hangs is replaced and takes no other with it.
 
-    `prepare` runs in each process before its first work; it and all work must be picklable functions.
+    `prepare` runs in each process before its first work, which it fails where it raises. It and all work must be
+    picklable functions.
     """
 
     def __init__(self, count: int, prepare: Callable[[], None] | None = None) -> None:
@@ -52,6 +55,10 @@ class Workers:
         finally:
             self._idle.put_nowait(worker)
 
+    async def warm_up(self) -> None:
+        """Start the processes now, so that the first work need not wait. Problems show when there is work."""
+        await asyncio.gather(*(self.run(_WARM_UP_SECONDS, os.getpid) for _ in self._workers), return_exceptions=True)
+
     async def close(self) -> None:
         """End all processes, working or not."""
         for worker in self._workers:
@@ -63,6 +70,7 @@ class _Worker:
         self._prepare = prepare
         self._executor: ProcessPoolExecutor | None = None
         self._pid = 0
+        self._prepared = False
 
     async def run(
         self,
@@ -88,10 +96,13 @@ class _Worker:
 
     async def _started(self) -> ProcessPoolExecutor:
         if self._executor is None:
-            self._executor = ProcessPoolExecutor(
-                1, multiprocessing.get_context("spawn"), initializer=_begin, initargs=(self._prepare,)
-            )
-            self._pid = await asyncio.get_running_loop().run_in_executor(self._executor, os.getpid)
+            self._executor = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), initializer=_begin)
+            loop = asyncio.get_running_loop()
+            self._pid = await loop.run_in_executor(self._executor, os.getpid)
+            self._prepared = False
+        if not self._prepared and self._prepare is not None:
+            await asyncio.get_running_loop().run_in_executor(self._executor, self._prepare)
+        self._prepared = True
         return self._executor
 
     async def close(self) -> None:
@@ -105,12 +116,10 @@ class _Worker:
         await asyncio.to_thread(executor.shutdown, wait=True, cancel_futures=True)
 
 
-def _begin(prepare: Callable[[], None] | None) -> None:
+def _begin() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole process group; the parent decides
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    if prepare is not None:
-        prepare()
 
 
 def _end_with_parent() -> None:
