@@ -168,6 +168,9 @@ def _missing(best: Hypothesis, cause: Cause) -> list[str]:
     node = any(proof.place.source.kind in (SourceKind.KERNEL, SourceKind.NODE) for proof in best.proofs)
     if not facts and cause.fact_that_decides and not node:
         facts.append(cause.fact_that_decides)
+    if not facts and cause.layer == "gpu-hardware" and not node:
+        where = f"of {', '.join(best.hosts)}" if best.hosts else "of the hosts concerned"
+        facts.append(f"The kernel log {where} (`dmesg -T | grep -iE 'xid|nvlink|nvswitch'`): only the rank's own words were read.")
     return facts if best.failed else []
 
 

@@ -45,9 +45,11 @@ def _reads_data(frame: Frame) -> bool:
 
 
 def first_of(owns: list[Own]) -> Own:
-    """Of one rank's troubles the one that began: the first, but a catalogue entry before a bare exception near it."""
+    """Of one rank's troubles the one that began: a catalogue entry before a bare exception, never what another explains."""
     named = [own for own in owns if own.hit]
-    return named[0] if named else owns[0]
+    causes = {own.hit.signature.cause for own in named if own.hit}
+    deeper = [own for own in named if own.hit and not own.hit.signature.explained_by & (causes - {own.hit.signature.cause})]
+    return (deeper or named or owns)[0]
 
 
 def propose(view: CaseView) -> Iterator[Hypothesis]:

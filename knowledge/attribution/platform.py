@@ -60,15 +60,12 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         lead = hits[0]
         ranks: list[int] = []
         hosts: list[str] = []
-        if lead.signature.scope is Scope.NODE or cause == "node-failure":
-            hosts = list(dict.fromkeys(host for hit in hits if (host := hit.captures.get("host"))))
+        if lead.signature.scope is Scope.RANK:
+            ranks = sorted({rank for hit in hits if (rank := view.rank_of_hit(hit)) is not None})
+            hosts = view.hosts_of(ranks)
+        if not ranks and (lead.signature.scope is not Scope.JOB or lead.place.source.kind is SourceKind.KUBERNETES):
+            hosts = list(dict.fromkeys(host for hit in hits if (host := hit.captures.get("host") or hit.place.host)))
             ranks = [rank for host in hosts for rank in view.ranks_on(host)]
-        elif lead.signature.scope is Scope.RANK:
-            named = [rank for hit in hits if (rank := view.rank_of_hit(hit)) is not None]
-            ranks, hosts = sorted(set(named)), view.hosts_of(named)
-            if not hosts:
-                hosts = list(dict.fromkeys(host for hit in hits if (host := hit.captures.get("host"))))
-                ranks = [rank for host in hosts for rank in view.ranks_on(host)]
         yield Hypothesis(
             cause=cause, score=0.97 if cause == stated else 0.9, reason="the scheduler's own words", ranks=ranks, hosts=hosts,
             proofs=[Proof(hit.place, Role.ROOT, hit.signature.id) for hit in hits[:3]], signature=lead.signature,

@@ -161,6 +161,12 @@ class CaseView:
             rank = self._rank_of_bus(bus_key(bus), local)
             if rank is not None:
                 return rank
+        device = hit.number("device")
+        if device is not None and hit.place.source.kind in _LOCAL_KINDS:
+            for rank in local:
+                process = self.case.processes.get(rank)
+                if process and process.local_rank == device:
+                    return rank
         task = hit.number("task")
         if task is not None and task in self.ranks:
             return task

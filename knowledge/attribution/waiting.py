@@ -175,6 +175,8 @@ def _reading(view: CaseView, silent: list[int], heard: list[int], left: list[int
     if left:
         return left, "silent-exit", 0.88, "it left the loop by itself while the others still waited for it"
     if not heard:
+        if view.pulse.count and len(silent) > 1:
+            return silent, "peer-lost", 0.5, "nothing was heard of these ranks, and the others lost them in mid-training"
         if view.pulse.count and not view.waiting:
             return silent, "killed-unknown", 0.6, "nothing was heard of it, and all others lost their connection in mid-training"
         return silent, "missing-rank", 0.68, "nothing at all was heard of it, and the others waited in vain"

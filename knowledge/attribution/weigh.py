@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from knowledge.attribution import endings, hardware, interfaces, named, network, odd_one, own_errors, platform, waiting
+from knowledge.attribution import endings, hardware, interfaces, loose, named, network, odd_one, own_errors, platform, waiting
 from knowledge.attribution.hypothesis import Hypothesis
 from knowledge.attribution.view import CaseView
 from knowledge.causes import load_causes
@@ -21,6 +21,7 @@ _RULES = (
     network.propose,
     endings.propose,
     waiting.propose,
+    loose.propose,
 )
 
 _STATED = ("time-limit", "preempted", "node-failure", "cancelled", "evicted")

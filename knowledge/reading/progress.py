@@ -40,7 +40,7 @@ def says_leaving(text: str) -> bool:
     return _LEAVING.search(text) is not None
 
 
-_CHECKPOINT = re.compile(r"(?i)\b(?:sav|writ|load|restor|upload)\w*\b.{0,40}\b(?:checkpoint|ckpt|state[_ ]dict)|\bcheckpoint\b.{0,30}\b(?:sav|writ|load|restor|start)")
+_CHECKPOINT = re.compile(r"(?i)\b(?:sav|writ|wrot|load|restor|upload)\w*\b.{0,40}\b(?:checkpoint|ckpt|state[_ ]dict)|\bcheckpoint\b.{0,30}\b(?:sav|writ|wrote|load|restor|start)")
 _PREPARING = re.compile(r"(?i)\b(?:tokeniz|tokenis|preprocess|caching|download|building (?:index|dataset|cache)|generating .* split|map(?:ping)? \()")
 _WAITING_DATA = re.compile(r"(?i)\b(?:waiting for (?:data|batch|next)|data(?:loader)? (?:stall|wait|slow)|slow (?:data|read|batch))")
 

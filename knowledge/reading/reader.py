@@ -25,11 +25,16 @@ from knowledge.signature import Says, SignatureRole, SourceKind
 
 _SAMPLE = 256 << 10  # bytes at the head of a file from which its habits are learned
 _INLINE_RANK = re.compile(r"\b(?:rank[ =:]|\[Rank )(?P<rank>\d{1,6})\b")
+_BARE_RANK = re.compile(r"\[Rank (?P<rank>\d{1,6})\]")
 _PYTHON_LOG_PID = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +(?P<pid>\d+) ")
 _AGENT = re.compile(r"^(?:srun|slurmstepd|mpirun|prterun|torchrun)[\w-]*: |^[IWEF]\d{4} [\d:.]+ +\d+ torch/distributed/(?:run|elastic|launcher)")
 _ALONE = re.compile(r"^\s*(?:/job:\w+/replica:\d+/task:)?(?P<rank>\d{1,6})\s*$")
 _ORDER_DOUBT = 3  # lines in which a promised rank must follow
 _LAST_WORDS = 3
+_DESCRIBED = re.compile(r"^Name: +(?P<pod>[\w.-]+)$")
+_ON_NODE = re.compile(r"^Node: +(?P<node>[A-Za-z][\w.-]*)")
+_POD_IN_EVENT = re.compile(r"\bpod/(?P<pod>[\w.-]+)")
+_POD_IN_LIST = re.compile(r"^(?P<pod>[a-z0-9][a-z0-9.-]+) +\d+/\d+ +[A-Z]\w+ ")
 _HOST_OF_POD = re.compile(r"Successfully assigned (?:[\w-]+/)?(?P<pod>[\w.-]+) to (?P<node>[\w.-]+)")
 _ROLES_OF_RANKS = (SourceKind.RANK, SourceKind.COMBINED, SourceKind.LAUNCHER, None)
 
@@ -47,6 +52,11 @@ def read_evidence(bundle: Bundle, catalogue: Catalogue) -> CaseEvidence:
         file.read(structure)
     case.sources = [file.source for file in files]
     return case
+
+
+def _pod_in_name(name: str) -> str | None:
+    found = re.search(r"describe[-_](?P<pod>[a-z0-9][\w.-]*?)\.(?:txt|log|ya?ml)$", name)
+    return found["pod"] if found and found["pod"] not in ("pods", "pod", "job", "jobs") else None
 
 
 def _newest(bundle: Bundle) -> datetime:
@@ -68,7 +78,7 @@ class _SourceReader:
         self._stacks: dict[int | None, StackReader] = {}
         self._exits = exits.ExitReader()
         self._naming: Hit | None = None  # a line that names its ranks on the line that follows
-        self._speaker: int | None = None  # who wrote the previous line, for continuation lines of plain streams
+        self._subject: str | None = _pod_in_name(source.name)
         self._order = 0
         self._attempt = source.attempt or 0
         self._pids: dict[int, list[int]] = {}  # by rank, in order: a new one is a new attempt
@@ -170,6 +180,8 @@ class _SourceReader:
         rank, tagged = self._rank_of(prefix, text)
         interesting = bool(entries) or exits.MARKS.search(text) is not None
         host = prefix.host or prefix.pod or self._host_of(rank)
+        if self.source.kind is SourceKind.KUBERNETES:
+            host = self._subject_of(text)
         if self.source.attempt is None and identity.MARKS.search(text):
             self._count_attempts(text)
         attempt = self._attempt
@@ -194,6 +206,18 @@ class _SourceReader:
                 words.append(place)
                 del words[:-_LAST_WORDS]
 
+    def _subject_of(self, text: str) -> str | None:
+        """The pod that a line of Kubernetes' own words is about; `describe` names it once, above."""
+        if found := _DESCRIBED.match(text):
+            self._subject = found["pod"]
+        elif self._subject and (found := _ON_NODE.match(text)):
+            self._case.pod_nodes[self._subject] = found["node"]
+        elif found := _POD_IN_EVENT.search(text):
+            return found["pod"]
+        elif found := _POD_IN_LIST.match(text):
+            return found["pod"]
+        return self._subject
+
     def _count_attempts(self, text: str) -> None:
         """A rank that introduces itself again as another process was started again."""
         who = identity.introduce(text)
@@ -215,15 +239,12 @@ class _SourceReader:
         if prefix.rank is not None:
             if _AGENT.match(text):
                 return None, False
-            self._speaker = prefix.rank
             return prefix.rank, prefix.tagged
         if source.kind not in _ROLES_OF_RANKS:
             return None, False
         if prefix.local_rank is not None:
             rank = self._rank_of_local(prefix.local_rank)
-            if rank is not None:
-                self._speaker = rank
-            return rank, False
+            return rank if rank is not None else self._group_rank(text), False
         if prefix.pid is not None and prefix.pid in self._ranks_by_pid:
             return self._ranks_by_pid[prefix.pid], False
         if source.rank is not None:
@@ -240,6 +261,12 @@ class _SourceReader:
         if found:
             return self._ranks_by_pid.get(int(found["pid"])), False
         return None, False
+
+    @staticmethod
+    def _group_rank(text: str) -> int | None:
+        """Before 2.3, PyTorch wrote `[Rank N]` and no group: the default group's, so global."""
+        found = _BARE_RANK.search(text[:160]) if "[Rank " in text[:160] else None
+        return int(found["rank"]) if found and "[PG " not in text[:160] else None
 
     def _rank_of_local(self, local: int) -> int | None:
         """The rank with a local rank, where this source holds one node only."""
