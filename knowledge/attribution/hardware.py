@@ -25,7 +25,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
     for host, hits in by_host.items():
         lead = min(hits, key=_weight)
         named = _named(view, host, lead)
-        local = view.ranks_on(host)
+        local = [rank for rank in view.ranks_on(host) if _may_be(view, rank, lead)]
         same = [hit for hit in hits if hit.signature.cause == lead.signature.cause]
         buses = {bus_key(bus) for hit in same if (bus := hit.captures.get("bus"))}
         score = 0.94
@@ -42,6 +42,13 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
             proofs=[Proof(hit.place, Role.ROOT if hit is lead else Role.CONFIRMATION, hit.signature.id) for hit in [lead, *(h for h in same if h is not lead)][:4]],
             signature=lead.signature, captures=lead.captures,
         )  # fmt: skip
+
+
+def _may_be(view: CaseView, rank: int, lead: Hit) -> bool:
+    """A line that names a process is not about ranks that are known to be other processes."""
+    pid = lead.number("pid")
+    process = view.case.processes.get(rank)
+    return lead.signature.scope is Scope.NODE or not pid or not process or process.pid in (None, pid)
 
 
 def _named(view: CaseView, host: str, lead: Hit) -> int | None:

@@ -7,17 +7,16 @@ from collections.abc import Iterator
 
 from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.own_errors import cause_of_exception, first_of
-from knowledge.attribution.view import CaseView
+from knowledge.attribution.view import CaseView, numbers
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit
-from knowledge.reading.exits import expand
 from knowledge.signature import Says
 
 
 def accused(hit: Hit) -> list[int]:
     """The ranks that a line names."""
     if "ranks" in hit.captures:
-        return expand(hit.captures["ranks"].replace(" ", ""))
+        return numbers(hit.captures["ranks"])
     rank = hit.number("rank")
     return [rank] if rank is not None else []
 

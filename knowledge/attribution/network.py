@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -9,10 +10,37 @@ from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit
-from knowledge.signature import Says
+from knowledge.signature import Says, SignatureRole
+
+
+_DEVICE = re.compile(r":\d+:\d+ \[(?P<device>\d+)\] ")
 
 
 def propose(view: CaseView) -> Iterator[Hypothesis]:
+    """Local siblings named by a rank, then hosts."""
+    yield from _siblings(view)
+    yield from _arrows(view)
+
+
+def _siblings(view: CaseView) -> Iterator[Hypothesis]:
+    """NCCL's proxy names a sibling by its local rank: counted from the rank that wrote the line."""
+    for hit in view.case.hits:
+        local, rank = hit.number("local_rank"), hit.place.rank
+        device = _DEVICE.search(hit.place.text)
+        if local is None or rank is None or device is None or hit.signature.role is not SignatureRole.CASCADE:
+            continue
+        sibling = rank - int(device["device"]) + local
+        host = view.host_of(rank)
+        if sibling != rank and sibling >= 0 and sibling not in view.stories:
+            yield Hypothesis(
+                cause="peer-lost", score=0.58, reason="a rank of the same host names it by its local rank", ranks=[sibling],
+                hosts=[host] if host else [], proofs=[Proof(hit.place, Role.CASCADE, hit.signature.id)],
+                missing=[f"What happened to rank {sibling}: its own output and the kernel log of {host or 'its host'}."],
+            )  # fmt: skip
+            return
+
+
+def _arrows(view: CaseView) -> Iterator[Hypothesis]:
     """Follow "peer is gone" arrows to the host where they end."""
     arrows: Counter[tuple[str, str]] = Counter()
     proofs: dict[str, Hit] = {}

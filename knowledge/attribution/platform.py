@@ -60,11 +60,12 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         lead = hits[0]
         ranks: list[int] = []
         hosts: list[str] = []
+        located = [hit for hit in hits if hit.signature.scope is not Scope.JOB or hit.place.source.kind is SourceKind.KUBERNETES]
         if lead.signature.scope is Scope.RANK:
             ranks = sorted({rank for hit in hits if (rank := view.rank_of_hit(hit)) is not None})
             hosts = view.hosts_of(ranks)
-        if not ranks and (lead.signature.scope is not Scope.JOB or lead.place.source.kind is SourceKind.KUBERNETES):
-            hosts = list(dict.fromkeys(host for hit in hits if (host := hit.captures.get("host") or hit.place.host)))
+        if not ranks:
+            hosts = list(dict.fromkeys(host for hit in located if (host := hit.captures.get("host") or hit.place.host)))
             ranks = [rank for host in hosts for rank in view.ranks_on(host)]
         yield Hypothesis(
             cause=cause, score=0.97 if cause == stated else 0.9, reason="the scheduler's own words", ranks=ranks, hosts=hosts,
@@ -92,8 +93,8 @@ def _silent_before(view: CaseView, hits: list[Hit]) -> Iterator[Hypothesis]:
     if ended is None or pulse.last is None or pulse.last.seconds is None:
         return
     quiet = ended - pulse.last.seconds
-    if view.case.job.ended_at and not hits:
-        quiet %= 3600  # logs without a zone: whole hours between them and the scheduler mean nothing
+    if not any(hit.place.source is pulse.last.source for hit in hits):
+        quiet %= 3600  # logs without a zone: whole hours between two sources mean nothing
     if quiet <= max(_QUIET, 10 * pulse.pace):
         return
     yield Hypothesis(

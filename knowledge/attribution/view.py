@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from knowledge.reading.evidence import CaseEvidence, Exit, Hit, Place, Pulse, RankStory, Traceback
+from knowledge.reading.exits import expand
 from knowledge.signature import Says, Scope, SignatureRole, SourceKind
 
 _LOCAL_KINDS = (SourceKind.KERNEL, SourceKind.NODE, SourceKind.SCHEDULER, SourceKind.KUBERNETES)
@@ -17,6 +19,8 @@ _WRAPPERS = (
 
 _OF_THE_GROUP = ("DistBackendError", "DistNetworkError", "DistStoreError", "DistError")
 """Exceptions of torch.distributed: without an entry that says more, they tell of others' trouble."""
+
+_NUMBERS = re.compile(r"\d{1,6}(?:-\d{1,6})?")
 
 
 @dataclass(slots=True)
@@ -235,7 +239,7 @@ class CaseView:
     def unattributed(self) -> list[Own]:
         """Troubles in streams that do not tell whose they are; `rank` is -1."""
         nobody = RankStory(rank=-1, attempt=self.attempt)
-        nobody.hits = [hit for hit in self.case.hits if self._anonymous(hit.place) and hit.signature.scope is Scope.RANK]
+        nobody.hits = [hit for hit in self.case.hits if self._anonymous(hit.place) and hit.signature.scope is not Scope.JOB]
         nobody.tracebacks = [traceback for traceback in self.case.tracebacks if self._anonymous(traceback.end)]
         return self._own(-1, nobody)
 
@@ -292,7 +296,12 @@ def _names_others(hit: Hit, rank: int) -> bool:
     if Says.NAMES_RANK not in hit.signature.says:
         return False
     named = hit.captures.get("ranks") or hit.captures.get("rank")
-    return named is not None and named != str(rank)
+    return named is not None and rank not in numbers(named)
+
+
+def numbers(text: str) -> list[int]:
+    """The ranks in "3, 5-7", "[3 5]" or "0 and rank 1"."""
+    return [number for part in _NUMBERS.findall(text) for number in expand(part)]
 
 
 def bus_key(bus: str) -> str:

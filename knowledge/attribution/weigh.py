@@ -5,11 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from knowledge.attribution import endings, hardware, interfaces, loose, named, network, odd_one, own_errors, platform, waiting
-from knowledge.attribution.hypothesis import Hypothesis
+from knowledge.attribution import (
+    endings,
+    hardware,
+    interfaces,
+    loose,
+    named,
+    network,
+    odd_one,
+    own_errors,
+    platform,
+    waiting,
+)
+from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.view import CaseView
 from knowledge.causes import load_causes
-from knowledge.signature import Scope
+from knowledge.diagnosis import Role
+from knowledge.reading.evidence import Hit
+from knowledge.signature import Scope, SignatureRole, SourceKind
 
 _RULES = (
     platform.propose,
@@ -40,48 +53,90 @@ _OF_NODES = ("gpu-hardware", "driver", "host-memory", "storage", "kubernetes", "
 def weigh(view: CaseView) -> list[Hypothesis]:
     """All hypotheses, the best first. Empty: nothing in the evidence speaks of a failure."""
     found = [hypothesis for rule in _RULES for hypothesis in rule(view)]
+    found += [deeper for hypothesis in found for deeper in _confirmed(view, hypothesis)]
     for hypothesis in found:
-        _localise(hypothesis, found)
-    found = [_against(hypothesis, found) for hypothesis in found]
-    found.sort(key=lambda hypothesis: -hypothesis.score)
+        _localise(view, hypothesis, found)
+    found = [_against(view, hypothesis, found) for hypothesis in found]
+    found.sort(key=lambda hypothesis: (-round(hypothesis.score, 3), not hypothesis.ranks, not hypothesis.hosts))
     return _merge(found)
 
 
-def _localise(one: Hypothesis, all_of_them: Sequence[Hypothesis]) -> None:
+def _confirmed(view: CaseView, one: Hypothesis) -> list[Hypothesis]:
+    """What the node's own words add to a rank's: its host, or the deeper cause that the entry says to look for."""
+    lines = [hit for hit in view.case.hits if hit.signature.role is SignatureRole.CONFIRMATION and hit.place.source.kind in _NODE_KINDS]
+    same = [hit for hit in lines if hit.signature.cause == one.cause]
+    hosts = list(dict.fromkeys(hit.place.host for hit in same if hit.place.host))
+    if len(hosts) == 1 and (not one.hosts or hosts == list(one.hosts)):
+        one.hosts = hosts
+        one.proofs.extend(Proof(hit.place, Role.CONFIRMATION, hit.signature.id) for hit in same[:2])
+    if one.signature is None:
+        return []
+    deeper = [hit for hit in lines if hit.signature.cause in one.signature.explained_by and _near_host(view, hit, one)]
+    return [_deeper(one, deeper[0])] if deeper else []
+
+
+_NODE_KINDS = (SourceKind.KERNEL, SourceKind.NODE)
+
+
+def _near_host(view: CaseView, hit: Hit, one: Hypothesis) -> bool:
+    return not one.hosts or hit.place.host in one.hosts or not view.ranks_on(hit.place.host)
+
+
+def _deeper(one: Hypothesis, hit: Hit) -> Hypothesis:
+    return Hypothesis(
+        cause=hit.signature.cause, score=min(0.97, one.score + 0.02), reason="the node's own log explains what the rank met",
+        ranks=one.ranks, hosts=one.hosts or ([hit.place.host] if hit.place.host else []),
+        proofs=[Proof(hit.place, Role.ROOT, hit.signature.id), *one.proofs[:2]], signature=hit.signature, captures=hit.captures,
+    )  # fmt: skip
+
+
+def _localise(view: CaseView, one: Hypothesis, all_of_them: Sequence[Hypothesis]) -> None:
     """A node's fact that names no single rank takes the rank whose own words it explains, and gives it its host."""
+    if one.whole_job and not one.hosts:
+        return
     for other in all_of_them:
-        if other is one or not other.ranks or not (one.cause == other.cause or _explains(one, other)):
-            continue
-        if not one.hosts and one.whole_job:
+        if other is one or not other.ranks or not (one.cause == other.cause or _explains(view, one, other)):
             continue
         narrower = not one.ranks or (set(other.ranks) < set(one.ranks) and not _of_node(one))
-        if narrower and (not other.hosts or set(other.hosts) <= set(one.hosts)):
-            one.ranks = other.ranks
+        if narrower and (not other.hosts or set(other.hosts) <= set(one.hosts) or _unplaced(view, one)):
+            one.ranks = _struck(view, other.ranks) if not _of_node(one) else other.ranks
             one.hosts = one.hosts or other.hosts
             one.proofs.extend(other.proofs[:2])
+
+
+def _struck(view: CaseView, ranks: Sequence[int]) -> Sequence[int]:
+    """Of several troubled ranks on a node the one whose process its launcher saw end first, if it says so."""
+    first = [rank for rank in ranks if (ended := view.exits.get(rank)) and ended.first]
+    return first if len(first) == 1 else ranks
+
+
+def _unplaced(view: CaseView, one: Hypothesis) -> bool:
+    """Whether a fact's host is known by a name that no rank uses, as a node's beside its pods'."""
+    return bool(one.hosts) and not any(view.ranks_on(host) for host in one.hosts)
 
 
 def _of_node(one: Hypothesis) -> bool:
     return one.signature is not None and one.signature.scope is Scope.NODE
 
 
-def _against(one: Hypothesis, all_of_them: Sequence[Hypothesis]) -> Hypothesis:
+def _against(view: CaseView, one: Hypothesis, all_of_them: Sequence[Hypothesis]) -> Hypothesis:
     """`one`, with its score lowered by every other that explains it."""
     score = one.score
     for other in all_of_them:
-        if other is one or not other.failed and one.failed and other.cause != "cancelled":
+        if other is one or (not other.failed and one.failed and other.cause != "cancelled"):
             continue
-        if _explains(other, one):
+        if _explains(view, other, one):
             score = min(score, other.score - 0.05)
     return replace(one, score=max(score, 0.01))
 
 
-def _explains(other: Hypothesis, one: Hypothesis) -> bool:
+def _explains(view: CaseView, other: Hypothesis, one: Hypothesis) -> bool:
     if other.cause == one.cause:
         return False
     if other.cause in _STATED and other.score >= 0.9:
         return one.cause not in _STATED and not (one.whole_job and one.cause == "rank-hang")
-    near = bool(set(other.hosts) & set(one.hosts)) or bool(set(other.ranks) & set(one.ranks)) or not one.hosts or not other.hosts
+    together = bool(set(other.hosts) & set(one.hosts)) or bool(set(other.ranks) & set(one.ranks))
+    near = together or not one.hosts or not other.hosts or _unplaced(view, other)
     if one.signature and other.cause in one.signature.explained_by:
         return near
     if one.cause in _VAGUE and other.cause not in _VAGUE and other.score >= 0.5:
@@ -98,7 +153,10 @@ def _merge(ordered: list[Hypothesis]) -> list[Hypothesis]:
             kept.append(hypothesis)
             continue
         seen = {(proof.place.source.name, proof.place.line) for proof in twin.proofs}
-        twin.hosts = twin.hosts or hypothesis.hosts
+        if not twin.ranks and not twin.whole_job:
+            twin.ranks = hypothesis.ranks
+        if set(twin.ranks) == set(hypothesis.ranks) or not twin.hosts:
+            twin.hosts = [*twin.hosts, *(host for host in hypothesis.hosts if host not in twin.hosts)]
         twin.proofs.extend(proof for proof in hypothesis.proofs if (proof.place.source.name, proof.place.line) not in seen)
     return kept
 
@@ -106,4 +164,6 @@ def _merge(ordered: list[Hypothesis]) -> list[Hypothesis]:
 def _same(one: Hypothesis, other: Hypothesis) -> bool:
     if one.cause != other.cause:
         return False
-    return set(one.ranks) == set(other.ranks) or not other.ranks or (not one.hosts and bool(set(one.ranks) & set(other.ranks)))
+    if set(one.ranks) == set(other.ranks) or not other.ranks:
+        return True
+    return not one.ranks and not one.whole_job or (not one.hosts and bool(set(one.ranks) & set(other.ranks)))
