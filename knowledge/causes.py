@@ -73,7 +73,7 @@ class Cause(BaseModel):
 @cache
 def load_causes() -> Mapping[str, Cause]:
     """All causes by id, in the order of the file. Raises ValidationError when the file does not follow the format."""
-    listed = TypeAdapter(list[Cause]).validate_python(yaml.load(FILE.read_text(encoding="utf-8"), Loader=_Loader))
+    listed = TypeAdapter(list[Cause]).validate_python(yaml.load(FILE.read_text(encoding="utf-8"), Loader=_Loader))  # noqa: S506 - a safe loader either way
     causes = {cause.id: cause for cause in listed}
     if len(causes) != len(listed):
         raise ValueError(f"{FILE.name}: an id stands twice")

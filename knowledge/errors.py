@@ -3,5 +3,5 @@
 from __future__ import annotations
 
 
-class UnreadableEvidence(Exception):
+class UnreadableEvidence(Exception):  # noqa: N818 - named for what it tells
     """A path that does not exist, cannot be read, or holds nothing to diagnose; the message says which and why."""

@@ -23,7 +23,7 @@ from knowledge.diagnosis import (
 )
 from knowledge.fingerprint import fingerprint
 from knowledge.redaction import redact
-from knowledge.signature import SourceKind
+from knowledge.signature import Nature, SourceKind
 
 MAX_EVIDENCE = 12
 
@@ -114,7 +114,13 @@ def _summary(best: Hypothesis, cause: Cause, values: Mapping[str, str]) -> str:
             return f"{sentence.rstrip('.')}{f', in {where}' if where else ''}."
     if best.traceback:
         original = best.traceback.original
-        who = f"rank {values['rank']}" if values["rank"] else f"ranks {values['ranks']}" if values["ranks"] else "every rank"
+        who = (
+            f"rank {values['rank']}"
+            if values["rank"]
+            else f"ranks {values['ranks']}"
+            if values["ranks"]
+            else "every rank"
+        )
         message = f": {original.message}" if original.message else ""
         where = _where(best)
         return f"{who[0].upper()}{who[1:]} raised {original.exception}{message[:300]}{f' in {where}' if where else ''}."
@@ -168,9 +174,11 @@ def _missing(best: Hypothesis, cause: Cause) -> list[str]:
     node = any(proof.place.source.kind in (SourceKind.KERNEL, SourceKind.NODE) for proof in best.proofs)
     if not facts and cause.fact_that_decides and not node:
         facts.append(cause.fact_that_decides)
-    if not facts and cause.layer == "gpu-hardware" and not node:
+    if not facts and cause.nature is Nature.HARDWARE and not node:
         where = f"of {', '.join(best.hosts)}" if best.hosts else "of the hosts concerned"
-        facts.append(f"The kernel log {where} (`dmesg -T | grep -iE 'xid|nvlink|nvswitch'`): only the rank's own words were read.")
+        facts.append(
+            f"The kernel log {where} (`dmesg -T | grep -iE 'xid|nvlink|mlx5'`): only the rank's own words were read."
+        )
     return facts if best.failed else []
 
 

@@ -75,7 +75,17 @@ def _telling(view: CaseView, rank: int, ended: Exit) -> bool:
 
 def describe(code: int) -> str:
     """`-9` → "signal 9 (SIGKILL)"; 3 → "exit code 3"."""
-    names = {1: "SIGHUP", 2: "SIGINT", 4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV", 15: "SIGTERM"}
+    names = {
+        1: "SIGHUP",
+        2: "SIGINT",
+        4: "SIGILL",
+        6: "SIGABRT",
+        7: "SIGBUS",
+        8: "SIGFPE",
+        9: "SIGKILL",
+        11: "SIGSEGV",
+        15: "SIGTERM",
+    }
     if code < 0:
         name = names.get(-code)
         return f"signal {-code}" + (f" ({name})" if name else "")

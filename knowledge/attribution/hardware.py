@@ -37,9 +37,10 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         else:
             ranks, reason = local, "the kernel's line is about this whole host"
             score = 0.94 if whole else 0.9
+        rest = [hit for hit in same if hit is not lead][:3]
         yield Hypothesis(
-            cause=lead.signature.cause, score=score, reason=reason, ranks=ranks, hosts=[_best_name(view, host, ranks)] if host else [],
-            proofs=[Proof(hit.place, Role.ROOT if hit is lead else Role.CONFIRMATION, hit.signature.id) for hit in [lead, *(h for h in same if h is not lead)][:4]],
+            cause=lead.signature.cause, score=score, reason=reason, ranks=ranks, hosts=[host] if host else [],
+            proofs=[Proof(lead.place, Role.ROOT, lead.signature.id), *(Proof(hit.place, Role.CONFIRMATION, hit.signature.id) for hit in rest)],
             signature=lead.signature, captures=lead.captures,
         )  # fmt: skip
 
@@ -58,7 +59,11 @@ def _named(view: CaseView, host: str, lead: Hit) -> int | None:
     if rank is not None or bus is None:
         return rank
     for hit in view.case.hits:
-        if hit.place.source.kind in _KINDS and (hit.captures.get("host") or hit.place.host or "") == host and bus_key(hit.captures.get("bus", "")) == bus_key(bus):
+        if (
+            hit.place.source.kind in _KINDS
+            and (hit.captures.get("host") or hit.place.host or "") == host
+            and bus_key(hit.captures.get("bus", "")) == bus_key(bus)
+        ):
             rank = view.rank_of_hit(hit)
             if rank is not None:
                 return rank
@@ -68,17 +73,13 @@ def _named(view: CaseView, host: str, lead: Hit) -> int | None:
 def _weight(hit: Hit) -> tuple[int, float, int]:
     """Which of a host's lines leads: whole-host faults, then specific ones, then the earliest."""
     vague = hit.signature.cause in ("gpu-fault", "cuda-unknown-error")
-    return (2 * vague + (not hit.signature.node_suspect), hit.place.seconds or 0.0, hit.place.order)
-
-
-def _best_name(view: CaseView, host: str, ranks: list[int]) -> str:
-    named = view.hosts_of(ranks)
-    return host if not named or len(named) > 1 else host
+    tied = bool({"pid", "bus", "task", "device"} & hit.captures.keys()) or hit.signature.scope is Scope.NODE
+    return (4 * vague + 2 * (not hit.signature.node_suspect) + (not tied), hit.place.seconds or 0.0, hit.place.order)
 
 
 def _troubled(view: CaseView, local: list[int]) -> list[int]:
     """Ranks of the host with an error of their own, if they are few."""
-    found = [rank for rank in local if rank in view.own or rank in view.exits and view.exits[rank].code == -9]
+    found = [rank for rank in local if rank in view.own or (rank in view.exits and view.exits[rank].code == -9)]
     return found if len(found) == 1 else []
 
 

@@ -47,7 +47,9 @@ def _wrong_interface(view: CaseView) -> Iterator[Hypothesis]:
         usual = subnets.most_common(1)[0]
         odd = [host for host, (_, address) in used.items() if _subnet(address) != usual[0]] if usual[1] > 1 else []
     lines = [hit for hit in view.case.hits if "interface" in hit.captures]
-    proofs = [Proof(hit.place, Role.ROOT, hit.signature.id) for host in odd[:1] for hit in lines if hit.place.host == host][:1]
+    proofs = [
+        Proof(hit.place, Role.ROOT, hit.signature.id) for host in odd[:1] for hit in lines if hit.place.host == host
+    ][:1]
     proofs += [Proof(hit.place, Role.CONTEXT, hit.signature.id) for hit in lines if hit.place.host not in odd][:1]
     yield Hypothesis(
         cause="wrong-interface", score=0.93 if odd else 0.8,
@@ -62,7 +64,11 @@ def _blocked(view: CaseView) -> Iterator[Hypothesis]:
     failed: dict[tuple[str, str], Hit] = {}
     for hit in view.case.hits:
         peer = hit.captures.get("peer")
-        if not peer or peer.startswith("127.") or hit.signature.cause not in ("connection-blocked", "master-unreachable"):
+        if (
+            not peer
+            or peer.startswith("127.")
+            or hit.signature.cause not in ("connection-blocked", "master-unreachable")
+        ):
             continue
         reporter = hit.place.host or ""
         failed.setdefault((reporter, view.case.addresses.get(peer, peer)), hit)

@@ -8,15 +8,53 @@ from collections.abc import Iterator
 from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
+from knowledge.reading.evidence import Hit
 from knowledge.signature import SignatureRole
+
+_WAITERS = (
+    "peer-lost",
+    "collective-timeout",
+    "nccl-error",
+    "terminated",
+    "unknown",
+    "rank-hang",
+    "rdma-retry-exceeded",
+)
 
 
 def propose(view: CaseView) -> Iterator[Hypothesis]:
+    """Lines that prove a cause though a neighbour wrote them; then lines of nobody."""
+    yield from _by_neighbours(view)
+    yield from _of_nobody(view)
+
+
+def _by_neighbours(view: CaseView) -> Iterator[Hypothesis]:
+    """A rank that only suffered can still prove what happened, as by a message of the wrong size."""
+    by_cause: dict[str, list[Hit]] = {}
+    for hit in view.case.hits:
+        if (
+            hit.signature.role is SignatureRole.CASCADE
+            and hit.signature.cause not in _WAITERS
+            and hit.place.attempt == view.attempt
+        ):
+            by_cause.setdefault(hit.signature.cause, []).append(hit)
+    for cause, hits in by_cause.items():
+        yield Hypothesis(
+            cause=cause, score=0.66, reason="a rank that only suffered from it proves it, without telling who began",
+            proofs=[Proof(hit.place, Role.CASCADE, hit.signature.id) for hit in hits[:2]], signature=hits[0].signature,
+            captures=hits[0].captures, whole_job=True,
+            missing=["Which rank began it: rerun with TORCH_DISTRIBUTED_DEBUG=DETAIL, which names the rank and its collective."],
+        )  # fmt: skip
+
+
+def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
     """One weak hypothesis from the most telling kind of line, roots before cascades."""
     loose = [
         hit
         for hit in view.case.hits
-        if hit.place.rank is None and hit.place.attempt == view.attempt and hit.signature.role in (SignatureRole.ROOT, SignatureRole.CASCADE)
+        if hit.place.rank is None
+        and hit.place.attempt == view.attempt
+        and hit.signature.role in (SignatureRole.ROOT, SignatureRole.CASCADE)
     ]
     for role, score in ((SignatureRole.ROOT, 0.6), (SignatureRole.CASCADE, 0.42)):
         hits = [hit for hit in loose if hit.signature.role is role]

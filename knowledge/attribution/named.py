@@ -25,8 +25,8 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
     """One hypothesis for each set of ranks that lines name; the rank's own words, if any, say why."""
     by_ranks: dict[tuple[int, ...], list[Hit]] = {}
     for hit in view.case.hits:
-        if Says.NAMES_RANK in hit.signature.says and (ranks := accused(hit)):
-            by_ranks.setdefault(tuple(ranks), []).append(hit)
+        if Says.NAMES_RANK in hit.signature.says and (named := accused(hit)):
+            by_ranks.setdefault(tuple(named), []).append(hit)
     yield from _voted(view)
     for ranks, hits in by_ranks.items():
         lead = hits[0]
@@ -54,7 +54,11 @@ def _voted(view: CaseView) -> Iterator[Hypothesis]:
         if {"rank", "other_rank"} <= hit.captures.keys() and Says.NOTIFIED not in hit.signature.says:
             by_cause.setdefault(hit.signature.cause, []).append(hit)
     for cause, hits in by_cause.items():
-        votes = Counter(other for hit in {(hit.number("rank"), hit.number("other_rank")): hit for hit in hits}.values() if (other := hit.number("other_rank")) is not None)
+        votes = Counter(
+            other
+            for hit in {(hit.number("rank"), hit.number("other_rank")): hit for hit in hits}.values()
+            if (other := hit.number("other_rank")) is not None
+        )
         (odd, count), *rest = votes.most_common(2)
         clear = count >= 2 and (not rest or rest[0][1] < count)
         ranks = [odd] if clear else []

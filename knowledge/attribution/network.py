@@ -12,7 +12,6 @@ from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit
 from knowledge.signature import Says, SignatureRole
 
-
 _DEVICE = re.compile(r":\d+:\d+ \[(?P<device>\d+)\] ")
 
 

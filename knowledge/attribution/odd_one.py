@@ -50,10 +50,11 @@ def _other_collective(view: CaseView) -> Iterator[Hypothesis]:
         return
     name = where[odd[0]][0]
     early = usual == _BACKWARD and name == "barrier"
+    proofs = [Proof(where[rank][1], Role.ROOT) for rank in odd[:2]]
+    proofs += [Proof(place, Role.CASCADE) for call, place in where.values() if call == usual][:1]
     yield Hypothesis(
-        cause="uneven-data" if early else "collective-mismatch", score=0.84,
-        reason=f"it stood in {name}() while {many} others stood in {usual.strip('_')}()", ranks=odd, hosts=view.hosts_of(odd),
-        proofs=[*(Proof(where[rank][1], Role.ROOT) for rank in odd[:2]), *(Proof(place, Role.CASCADE) for rank, (call, place) in list(where.items())[:3] if call == usual)][:3],
+        cause="uneven-data" if early else "collective-mismatch", score=0.84, ranks=odd, hosts=view.hosts_of(odd), proofs=proofs,
+        reason=f"it stood in {name}() while {many} others stood in {usual.strip('_')}()",
     )  # fmt: skip
 
 

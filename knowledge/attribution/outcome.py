@@ -34,7 +34,7 @@ def conclude(view: CaseView) -> list[Hypothesis]:
 
 def _all_well(view: CaseView) -> bool:
     """Every rank that spoke said that training was done, and no process ended badly."""
-    if any(ended.code not in (0,) for ended in view.exits.values()):
+    if any(ended.code != 0 for ended in view.exits.values()):
         return False
     told = [story for story in view.stories.values() if story.lines]
     return bool(told) and all(story.finished for story in told)
@@ -43,7 +43,11 @@ def _all_well(view: CaseView) -> bool:
 def _after_the_end(view: CaseView) -> Hypothesis | None:
     """Training said that it was done, made no more progress, and only then the trouble began."""
     finished, last = view.pulse.finished, view.pulse.last
-    if finished is None or state_of(view) in _STOPPED or (last and last.source is finished.source and last.order > finished.order):
+    if (
+        finished is None
+        or state_of(view) in _STOPPED
+        or (last and last.source is finished.source and last.order > finished.order)
+    ):
         return None
     later = [hit for hit in view.case.hits if hit.signature.role in _TROUBLE and hit.place.attempt == view.attempt]
     if not later or any(hit.place.source is not finished.source or hit.place.order < finished.order for hit in later):
@@ -55,7 +59,7 @@ def _after_the_end(view: CaseView) -> Hypothesis | None:
 
 
 def _broke_off(view: CaseView) -> bool:
-    return any(ended.code not in (0,) for ended in view.exits.values())
+    return any(ended.code != 0 for ended in view.exits.values())
 
 
 def _unknown(view: CaseView) -> Hypothesis:

@@ -48,7 +48,9 @@ def first_of(owns: list[Own]) -> Own:
     """Of one rank's troubles the one that began: a catalogue entry before a bare exception, never what another explains."""
     named = [own for own in owns if own.hit]
     causes = {own.hit.signature.cause for own in named if own.hit}
-    deeper = [own for own in named if own.hit and not own.hit.signature.explained_by & (causes - {own.hit.signature.cause})]
+    deeper = [
+        own for own in named if own.hit and not own.hit.signature.explained_by & (causes - {own.hit.signature.cause})
+    ]
     return (deeper or named or owns)[0]
 
 
@@ -61,7 +63,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
     groups: dict[str, list[Own]] = {}
     for own in firsts.values():
         groups.setdefault(own.key, []).append(own)
-    ordered = sorted(groups.values(), key=lambda group: _when(view, group))
+    ordered = sorted(groups.values(), key=_when)
     for place, group in enumerate(ordered):
         yield _explain(view, group, place, len(ordered))
 
@@ -72,18 +74,24 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
     if not owns:
         return
     lead = first_of(owns)
-    began = [ended.rank for ended in view.exits.values() if ended.first and ended.code not in (0, -15) and ended.rank is not None and not view.suffered(ended.rank)]
+    began = [
+        ended.rank
+        for ended in view.exits.values()
+        if ended.first and ended.code not in (0, -15) and ended.rank is not None and not view.suffered(ended.rank)
+    ]
     place = lead.hit.place if lead.hit else lead.traceback.end if lead.traceback else None
     named = view.rank_of_local(place.local) if place and place.local is not None else None
     ranks = [named] if named is not None else began if len(began) == 1 else []
     hypothesis = _explain(view, [lead], 0, 1)
     hypothesis.ranks, hypothesis.hosts = ranks, view.hosts_of(ranks)
     hypothesis.score -= 0.05 if ranks else 0.1
-    hypothesis.reason = "an error in a stream of many ranks" + (", and the launcher saw this rank end first" if ranks else "")
+    hypothesis.reason = "an error in a stream of many ranks" + (
+        ", and the launcher saw this rank end first" if ranks else ""
+    )
     yield hypothesis
 
 
-def _when(view: CaseView, group: list[Own]) -> tuple[float, float, int]:
+def _when(group: list[Own]) -> tuple[float, float, int]:
     """Order of groups: time where every group has one, else fewer ranks first, else the order of the lines."""
     times = [own.seconds for own in group if own.seconds is not None]
     alone = min(len(group), 3)

@@ -29,7 +29,11 @@ def state_of(view: CaseView) -> str:
     words = (view.case.job.state or "").replace(" ", "").upper()
     if words.startswith("CANCELLED"):
         return "CANCELLED"
-    if words == "FAILED" and (view.case.job.reason or "").upper().replace(" ", "") in ("DEADLINEEXCEEDED", "EVICTED", "PREEMPTED"):
+    if words == "FAILED" and (view.case.job.reason or "").upper().replace(" ", "") in (
+        "DEADLINEEXCEEDED",
+        "EVICTED",
+        "PREEMPTED",
+    ):
         return (view.case.job.reason or "").upper().replace(" ", "")
     return words
 
@@ -60,7 +64,11 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         lead = hits[0]
         ranks: list[int] = []
         hosts: list[str] = []
-        located = [hit for hit in hits if hit.signature.scope is not Scope.JOB or hit.place.source.kind is SourceKind.KUBERNETES]
+        located = [
+            hit
+            for hit in hits
+            if hit.signature.scope is not Scope.JOB or hit.place.source.kind is SourceKind.KUBERNETES
+        ]
         if lead.signature.scope is Scope.RANK:
             ranks = sorted({rank for hit in hits if (rank := view.rank_of_hit(hit)) is not None})
             hosts = view.hosts_of(ranks)
@@ -98,8 +106,9 @@ def _silent_before(view: CaseView, hits: list[Hit]) -> Iterator[Hypothesis]:
     if quiet <= max(_QUIET, 10 * pulse.pace):
         return
     yield Hypothesis(
-        cause="rank-hang", score=0.985, reason=f"training fell silent {quiet / 60:.0f} minutes before the time limit, after a line every {pulse.pace:.0f} s",
-        proofs=[Proof(pulse.last, Role.ROOT)], whole_job=True,
-        missing=["Which rank hung: stacks of all ranks (`py-spy dump --pid`) at the next hang, or flight-recorder dumps; turn on TORCH_NCCL_ASYNC_ERROR_HANDLING=1."],
+        cause="rank-hang", score=0.985, proofs=[Proof(pulse.last, Role.ROOT)], whole_job=True,
+        reason=f"training fell silent {quiet / 60:.0f} minutes before the time limit, at a line every {pulse.pace:.0f} s until then",
+        missing=[
+            "Which rank hung: stacks of all ranks (`py-spy dump --pid`) at the next hang, or a flight recorder (TORCH_NCCL_TRACE_BUFFER_SIZE=2000)."
+        ],
     )  # fmt: skip
-

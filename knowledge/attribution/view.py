@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import gcd
 
 from knowledge.reading.evidence import CaseEvidence, Exit, Hit, Place, Pulse, RankStory, Traceback
 from knowledge.reading.exits import expand
@@ -70,7 +71,10 @@ class CaseView:
         return sorted(known)
 
     def host_of(self, rank: int) -> str | None:
-        """The host of a rank, by its own words, the launcher's, or the scheduler's layout."""
+        """The host of a rank: by its own words, the launcher's, the scheduler's layout, or its neighbours'."""
+        return self._told_host(rank) or self._layout.get(rank)
+
+    def _told_host(self, rank: int) -> str | None:
         known = self.case.processes.get(rank)
         if known and known.host:
             return known.host
@@ -78,12 +82,33 @@ class CaseView:
         if ended and ended.host and ended.host not in ("localhost", "127.0.0.1"):
             return ended.host
         story = self.stories.get(rank)
-        if story and story.last and story.last.host:
-            return story.last.host
+        return story.last.host if story and story.last else None
+
+    @cached_property
+    def _layout(self) -> dict[int, str]:
+        """Hosts of ranks that nobody tells, where ranks lie in equal blocks on the hosts that are told."""
         job = self.case.job
-        if job.ranks_per_node and job.nodes and 0 <= rank // job.ranks_per_node < len(job.nodes):
-            return job.nodes[rank // job.ranks_per_node]
-        return None
+        if job.ranks_per_node and job.nodes:
+            return {rank: job.nodes[at] for rank in self.ranks if (at := rank // job.ranks_per_node) < len(job.nodes)}
+        told = {rank: host for rank in self.ranks if (host := self._told_host(rank))}
+        size = self._block_size(len(set(told.values())))
+        blocks: dict[int, str] = {}
+        for rank, host in told.items():
+            if size and blocks.setdefault(rank // size, host) != host:
+                return {}
+        if not size or len(set(blocks.values())) < len(blocks):
+            return {}
+        return {rank: blocks[rank // size] for rank in self.ranks if rank // size in blocks}
+
+    def _block_size(self, hosts: int) -> int:
+        """Ranks of a host, where they can be told: from local ranks, or from the number of hosts; else 0."""
+        pairs = [(process.rank, process.local_rank) for process in self.case.processes.values()]
+        pairs += [(rank, ended.local_rank) for rank, ended in self.exits.items()]
+        bases = {rank - local for rank, local in pairs if local is not None and rank >= local}
+        if size := gcd(*bases):
+            return size
+        count = len(self.ranks)
+        return count // hosts if hosts > 1 and count % hosts == 0 and self.ranks == list(range(count)) else 0
 
     @cached_property
     def _by_host(self) -> dict[str, list[int]]:
@@ -126,7 +151,9 @@ class CaseView:
         if other and other in self._by_host:
             return self._by_host[other]
         short = host.split(".")[0]
-        return next((ranks for name, ranks in self._by_host.items() if name.split(".")[0] == short and not short.isdigit()), [])
+        return next(
+            (ranks for name, ranks in self._by_host.items() if name.split(".")[0] == short and not short.isdigit()), []
+        )
 
     @cached_property
     def hosts(self) -> list[str]:
@@ -158,13 +185,13 @@ class CaseView:
             ended = self.exits.get(rank)
             if ended and pid and ended.pid == pid:
                 return rank
-        if pid and (rank := self._rank_without_pid(local)) is not None:
-            return rank
+        if pid and (unknown := self._rank_without_pid(local)) is not None:
+            return unknown
         bus = hit.captures.get("bus")
         if bus:
-            rank = self._rank_of_bus(bus_key(bus), local)
-            if rank is not None:
-                return rank
+            placed = self._rank_of_bus(bus_key(bus), local)
+            if placed is not None:
+                return placed
         device = hit.number("device")
         if device is not None and hit.place.source.kind in _LOCAL_KINDS:
             for rank in local:
@@ -184,7 +211,9 @@ class CaseView:
 
     def _rank_of_bus(self, wanted: str, local: list[int]) -> int | None:
         """The rank whose GPU has an address; also the only one whose GPU is not known when all others' are."""
-        buses = {rank: bus_key(process.bus) for rank in local if (process := self.case.processes.get(rank)) and process.bus}
+        buses = {
+            rank: bus_key(process.bus) for rank in local if (process := self.case.processes.get(rank)) and process.bus
+        }
         for rank, bus in buses.items():
             if bus == wanted:
                 return rank
@@ -193,7 +222,9 @@ class CaseView:
 
     def rank_of_local(self, local: int) -> int | None:
         """The rank with a local rank that did not merely suffer from others, if there is only one."""
-        candidates = {found.rank for found in self.exits.values() if found.local_rank == local and found.rank is not None}
+        candidates = {
+            found.rank for found in self.exits.values() if found.local_rank == local and found.rank is not None
+        }
         candidates |= {process.rank for process in self.case.processes.values() if process.local_rank == local}
         if not candidates and len(self.hosts) <= 1:
             return local
@@ -239,7 +270,9 @@ class CaseView:
     def unattributed(self) -> list[Own]:
         """Troubles in streams that do not tell whose they are; `rank` is -1."""
         nobody = RankStory(rank=-1, attempt=self.attempt)
-        nobody.hits = [hit for hit in self.case.hits if self._anonymous(hit.place) and hit.signature.scope is not Scope.JOB]
+        nobody.hits = [
+            hit for hit in self.case.hits if self._anonymous(hit.place) and hit.signature.scope is not Scope.JOB
+        ]
         nobody.tracebacks = [traceback for traceback in self.case.tracebacks if self._anonymous(traceback.end)]
         return self._own(-1, nobody)
 
@@ -280,13 +313,18 @@ class CaseView:
             places = [(id(link.end.source), order) for order in range(link.end.order, link.last_order + 1)]
             hits = [hit for place in places for hit in by_line.get(place, [])]
             used.update(places)
-            root = next((hit for hit in hits if hit.signature.role is SignatureRole.ROOT and not _names_others(hit, rank)), None)
+            root = next(
+                (hit for hit in hits if hit.signature.role is SignatureRole.ROOT and not _names_others(hit, rank)), None
+            )
             if root:
                 return Own(rank, link.end.order, hit=root, traceback=traceback)
             if any(hit.signature.role not in (SignatureRole.CONFIRMATION, SignatureRole.ADVICE) for hit in hits):
                 return None  # the exception only says that somebody else failed
         original = traceback.original
-        if original.exception.rsplit(".", 1)[-1] in _WRAPPERS + _OF_THE_GROUP or original.exception == "KeyboardInterrupt":
+        if (
+            original.exception.rsplit(".", 1)[-1] in _WRAPPERS + _OF_THE_GROUP
+            or original.exception == "KeyboardInterrupt"
+        ):
             return None
         return Own(rank, traceback.end.order, traceback=traceback)
 
@@ -319,7 +357,9 @@ def view_case(case: CaseEvidence) -> CaseView:
     for found in case.exits:
         if agents and found.by == "srun":
             continue  # its tasks are the nodes' agents, not ranks
-        if found.rank is None or found.place.attempt != attempt and any(e.place.attempt == attempt for e in case.exits):
+        if found.rank is None or (
+            found.place.attempt != attempt and any(e.place.attempt == attempt for e in case.exits)
+        ):
             continue
         known = exits.get(found.rank)
         if known is None or _telling(found) > _telling(known):

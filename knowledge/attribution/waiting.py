@@ -88,24 +88,30 @@ def _different(view: CaseView, group: dict[int, Position]) -> Iterator[Hypothesi
         clear = len(odd) * 2 < len(same)
         ranks = sorted(position.rank for position in odd) if clear else []
         rest = [position for position in same if position not in odd]
+        proofs = [Proof(position.place, Role.ROOT) for position in odd[:2]]
+        proofs += [Proof(position.place, Role.CONFIRMATION) for position in rest[:1]]
         yield Hypothesis(
-            cause="collective-mismatch", score=0.95 if clear else 0.8,
+            cause="collective-mismatch", score=0.95 if clear else 0.8, ranks=ranks, hosts=view.hosts_of(ranks), proofs=proofs,
             reason="at the same sequence number this rank issued another collective than the rest of the group",
-            ranks=ranks, hosts=view.hosts_of(ranks),
-            proofs=[*(Proof(position.place, Role.ROOT) for position in odd[:2]), *(Proof(position.place, Role.CONFIRMATION) for position in rest[:1])],
         )  # fmt: skip
 
 
 def _lagging(view: CaseView, group: dict[int, Position]) -> Iterator[Hypothesis]:
     """A rank that had not even enqueued what the others waited in never joined it."""
     enqueued = {rank: position.enqueued for rank, position in group.items() if position.enqueued is not None}
-    waited = [position.seq for position in group.values() if position.seq is not None and position.enqueued is not None and position.seq <= position.enqueued]
+    waited = [
+        position.seq
+        for position in group.values()
+        if position.seq is not None and position.enqueued is not None and position.seq <= position.enqueued
+    ]
     if not enqueued or not waited:
         return
     seq = Counter(waited).most_common(1)[0][0]
     behind = sorted(rank for rank, number in enqueued.items() if number < seq)
     if behind and len(behind) * 2 < len(group):
-        yield _laggard(view, group, behind, 0.9, f"its last enqueued collective is before {seq}, in which the others waited")
+        yield _laggard(
+            view, group, behind, 0.9, f"its last enqueued collective is before {seq}, in which the others waited"
+        )
         return
     completed = {rank: position.completed for rank, position in group.items() if position.completed is not None}
     if completed:
@@ -157,12 +163,16 @@ def _silent(view: CaseView, silent: list[int], victims: Iterable[int]) -> Hypoth
     clear = len(ranks) == 1 or ranks == view.ranks_on(view.host_of(ranks[0]))
     if not clear and stopped and len(stopped) == 1 and view.waiting:
         ranks, clear = stopped, True
-    proofs = [Proof(last, Role.ROOT) for rank in ranks[:2] if (story := view.stories.get(rank)) and (last := story.last)]
+    proofs = [
+        Proof(last, Role.ROOT) for rank in ranks[:2] if (story := view.stories.get(rank)) and (last := story.last)
+    ]
     victim = next(iter(victims))
     hit = (view.waiting.get(victim) or view.bereft[victim])[0]
     proofs.append(Proof(hit.place, Role.CASCADE, hit.signature.id))
     who = f"rank {ranks[0]}" if len(ranks) == 1 else f"ranks {', '.join(map(str, ranks[:8]))}"
-    missing = [f"What {who} did last: exit code and kernel log of the host, or a stack (`py-spy dump`) at the next hang."]
+    missing = [
+        f"What {who} did last: exit code and kernel log of the host, or a stack (`py-spy dump`) at the next hang."
+    ]
     if not clear:
         ranks, score = [], 0.45
     return Hypothesis(
@@ -176,11 +186,21 @@ def _reading(view: CaseView, silent: list[int], heard: list[int], left: list[int
         return left, "silent-exit", 0.88, "it left the loop by itself while the others still waited for it"
     if not heard:
         if view.pulse.count and len(silent) > 1:
-            return silent, "peer-lost", 0.5, "nothing was heard of these ranks, and the others lost them in mid-training"
+            return (
+                silent,
+                "peer-lost",
+                0.5,
+                "nothing was heard of these ranks, and the others lost them in mid-training",
+            )
         if view.pulse.count and not view.waiting:
-            return silent, "killed-unknown", 0.6, "nothing was heard of it, and all others lost their connection in mid-training"
+            return (
+                silent,
+                "killed-unknown",
+                0.6,
+                "nothing was heard of it, and all others lost their connection in mid-training",
+            )
         return silent, "missing-rank", 0.68, "nothing at all was heard of it, and the others waited in vain"
-    if view.waiting and not view.bereft or len(view.waiting) > len(view.bereft):
+    if (view.waiting and not view.bereft) or len(view.waiting) > len(view.bereft):
         return heard, "rank-hang", 0.82, "it stopped without a word while every other rank timed out waiting"
     if len(heard) == 1:
         return heard, "killed-unknown", 0.72, "its log ends without a word, and all others then lost their connection"
@@ -190,7 +210,11 @@ def _reading(view: CaseView, silent: list[int], heard: list[int], left: list[int
 def _left(view: CaseView, rank: int) -> bool:
     story = view.stories[rank]
     ended = view.exits.get(rank)
-    return bool(story.finished) or (ended is not None and ended.code == 0) or bool(story.last and says_leaving(story.last.text))
+    return (
+        bool(story.finished)
+        or (ended is not None and ended.code == 0)
+        or bool(story.last and says_leaving(story.last.text))
+    )
 
 
 def _nobody(view: CaseView, victims: Iterable[int]) -> Hypothesis:
@@ -200,7 +224,7 @@ def _nobody(view: CaseView, victims: Iterable[int]) -> Hypothesis:
         cause="collective-timeout" if view.waiting else "peer-lost", score=0.45, reason="every rank that spoke was only waiting",
         proofs=[Proof(lead.place, Role.CASCADE, lead.signature.id)] if lead else [], signature=lead.signature if lead else None,
         missing=[
-            "Which rank did not answer: the logs of the silent ranks, the launcher's exit codes, or flight-recorder dumps "
-            "(TORCH_NCCL_TRACE_BUFFER_SIZE=2000)."
+            ("Which rank did not answer: the logs of the silent ranks, the launcher's exit codes, or flight-recorder dumps "
+            "(TORCH_NCCL_TRACE_BUFFER_SIZE=2000).")
         ],
     )  # fmt: skip

@@ -46,7 +46,18 @@ _VAGUE = (
 )  # fmt: skip
 """Causes that say how it ended rather than why: another cause near them, that says why, explains them."""
 
-_OF_NODES = ("gpu-hardware", "driver", "host-memory", "storage", "kubernetes", "scheduler", "network", "gpu-memory", "gpu", "launcher")
+_OF_NODES = (
+    "gpu-hardware",
+    "driver",
+    "host-memory",
+    "storage",
+    "kubernetes",
+    "scheduler",
+    "network",
+    "gpu-memory",
+    "gpu",
+    "launcher",
+)
 """Layers whose causes can make a process end or hang without a word."""
 
 
@@ -63,7 +74,11 @@ def weigh(view: CaseView) -> list[Hypothesis]:
 
 def _confirmed(view: CaseView, one: Hypothesis) -> list[Hypothesis]:
     """What the node's own words add to a rank's: its host, or the deeper cause that the entry says to look for."""
-    lines = [hit for hit in view.case.hits if hit.signature.role is SignatureRole.CONFIRMATION and hit.place.source.kind in _NODE_KINDS]
+    lines = [
+        hit
+        for hit in view.case.hits
+        if hit.signature.role is SignatureRole.CONFIRMATION and hit.place.source.kind in _NODE_KINDS
+    ]
     same = [hit for hit in lines if hit.signature.cause == one.cause]
     hosts = list(dict.fromkeys(hit.place.host for hit in same if hit.place.host))
     if len(hosts) == 1 and (not one.hosts or hosts == list(one.hosts)):
@@ -157,7 +172,9 @@ def _merge(ordered: list[Hypothesis]) -> list[Hypothesis]:
             twin.ranks = hypothesis.ranks
         if set(twin.ranks) == set(hypothesis.ranks) or not twin.hosts:
             twin.hosts = [*twin.hosts, *(host for host in hypothesis.hosts if host not in twin.hosts)]
-        twin.proofs.extend(proof for proof in hypothesis.proofs if (proof.place.source.name, proof.place.line) not in seen)
+        twin.proofs.extend(
+            proof for proof in hypothesis.proofs if (proof.place.source.name, proof.place.line) not in seen
+        )
     return kept
 
 
@@ -166,4 +183,4 @@ def _same(one: Hypothesis, other: Hypothesis) -> bool:
         return False
     if set(one.ranks) == set(other.ranks) or not other.ranks:
         return True
-    return not one.ranks and not one.whole_job or (not one.hosts and bool(set(one.ranks) & set(other.ranks)))
+    return (not one.ranks and not one.whole_job) or (not one.hosts and bool(set(one.ranks) & set(other.ranks)))

@@ -42,7 +42,7 @@ class Catalogue:
 def read_entry(path: Path, *, checked: bool = False) -> Signature:
     """Read one entry; unless it is `checked`, run its samples too. Raises CatalogueError."""
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)
+        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - a safe loader either way
         entry = Signature.model_validate(document, context={"checked": checked})
     except (yaml.YAMLError, ValidationError) as error:
         raise CatalogueError(f"{path.parent.name}/{path.name}: {error}") from error

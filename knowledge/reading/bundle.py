@@ -18,26 +18,36 @@ from knowledge.job import JobFacts
 from knowledge.signature import SourceKind
 
 MAX_FILES = 20_000
-_SKIPPED = re.compile(r"(?:^|/)(?:\.|README)|\.(?:py|pyc|pt|pth|bin|safetensors|ckpt|npy|npz|pkl|png|jpg|so|tar|zip|core)$")
+_SKIPPED = re.compile(
+    r"(?:^|/)(?:\.|README)|\.(?:py|pyc|pt|pth|bin|safetensors|ckpt|npy|npz|pkl|png|jpg|so|tar|zip|core)$"
+)
 
 _HOST = r"(?P<host>[A-Za-z][A-Za-z0-9.-]*?)"
 _NAMES: tuple[tuple[SourceKind, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern))
     for kind, pattern in (
         (SourceKind.NODE, rf"(?:^|[-_.])nvidia-smi[-_.]{_HOST}\.(?:log|txt|out)$"),
-        (SourceKind.NODE, rf"^(?:node-)?{_HOST}[-_.](?:nvidia-smi|fabricmanager|dcgm[\w-]*|journal)\.(?:log|txt|out|csv)$"),
+        (
+            SourceKind.NODE,
+            rf"^(?:node-)?{_HOST}[-_.](?:nvidia-smi|fabricmanager|dcgm[\w-]*|journal)\.(?:log|txt|out|csv)$",
+        ),
         (SourceKind.KERNEL, rf"^(?:node-)?{_HOST}[-_.](?:dmesg|kernel|kern)\.(?:log|txt|out)$"),
         (SourceKind.KERNEL, rf"^(?:dmesg|kern|kernel|journal-k)[-_.]{_HOST}\.(?:log|txt|out)$"),
         (SourceKind.KERNEL, r"^(?:dmesg|kern|kernel)\b[\w.-]*$"),
         (SourceKind.NODE, rf"^(?:journal|fabricmanager|dcgm-health|dcgm|slurmd)[-_.]{_HOST}\.(?:log|txt|out)$"),
         (SourceKind.SCHEDULER, r"^(?:slurmctld|scheduler|sacct|slurmdbd)\b"),
-        (SourceKind.KUBERNETES, r"(?:events|describe|get-pods|kubectl-get|pods?-status)[\w.-]*\.(?:txt|log|ya?ml|json)$"),
+        (
+            SourceKind.KUBERNETES,
+            r"(?:events|describe|get-pods|kubectl-get|pods?-status)[\w.-]*\.(?:txt|log|ya?ml|json)$",
+        ),
         (SourceKind.KUBERNETES, r"^kubectl-(?:describe|get)"),
         (SourceKind.LAUNCHER, rf"^(?:agent|node\d+)[-_]{_HOST}\.(?:log|txt|out|err)$"),
         (SourceKind.LAUNCHER, r"^(?:launcher|torchrun|mpirun|agent)[\w.-]*$"),
     )
 )
-_RANK = re.compile(r"(?:^|[^a-z])ranks?[-_.]?(?P<rank>\d{1,6})(?!\d)|^(?:out|err|stdout|stderr|train|task)[-_.](?P<task>\d{1,6})(?:\.|$)")
+_RANK = re.compile(
+    r"(?:^|[^a-z])ranks?[-_.]?(?P<rank>\d{1,6})(?!\d)|^(?:out|err|stdout|stderr|train|task)[-_.](?P<task>\d{1,6})(?:\.|$)"
+)
 _ATTEMPT = re.compile(r"attempt[-_]?(?P<attempt>\d{1,3})(?!\d)")
 _TORCHRUN_FOLDER = re.compile(r"attempt_\d+/(?P<local>\d{1,3})/(?:stdout|stderr)\.log$")
 
@@ -58,9 +68,9 @@ class Source:
         """Open for reading bytes; gzip and zstd are unpacked. Raises UnreadableEvidence."""
         try:
             if self.path.suffix == ".gz":
-                return cast(IO[bytes], gzip.open(self.path, "rb"))
+                return cast("IO[bytes]", gzip.open(self.path, "rb"))
             if self.path.suffix == ".zst":
-                return cast(IO[bytes], zstandard.ZstdDecompressor().stream_reader(self.path.open("rb"), closefd=True))
+                return cast("IO[bytes]", zstandard.ZstdDecompressor().stream_reader(self.path.open("rb"), closefd=True))
             return self.path.open("rb")
         except OSError as error:
             raise UnreadableEvidence(f"cannot read {self.path}: {error.strerror or error}") from error

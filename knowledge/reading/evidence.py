@@ -58,7 +58,8 @@ class Frame:
     def ours(self) -> bool:
         """Whether this is the user's code: not an installed package, the standard library or a frozen module."""
         return not any(
-            part in self.path for part in ("site-packages", "dist-packages", "/lib/python", "<frozen", "<string>", "/torch/")
+            part in self.path
+            for part in ("site-packages", "dist-packages", "/lib/python", "<frozen", "<string>", "/torch/")
         ) and not self.path.startswith("torch/")
 
 

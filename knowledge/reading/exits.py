@@ -110,7 +110,9 @@ class ExitReader:
             yield Exit(place, code, self._hydra[0], host=self._hydra[1], first=True, by="mpirun")
             self._hydra = None
         elif found := _DEEPSPEED.search(text):
-            yield Exit(place, int(found["code"]), None, int(found["local"]), first=True, by="deepspeed", last_spawned=True)
+            yield Exit(
+                place, int(found["code"]), None, int(found["local"]), first=True, by="deepspeed", last_spawned=True
+            )
         elif found := _SLURMD.search(text):
             code = -int(found["signal"]) if found["signal"] else _shell(int(found["code"]))
             yield Exit(place, code, int(found["rank"]), pid=int(found["pid"]), by="slurmd")

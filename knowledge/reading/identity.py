@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-MARKS = re.compile(r"NCCL (?:WARN|INFO)|world_size|nranks|GLOBAL_RANK|MPI rank|world_rank|Bootstrap : Using|spawned with command|^#\s+Rank ")
+MARKS = re.compile(
+    r"NCCL (?:WARN|INFO)|world_size|nranks|GLOBAL_RANK|MPI rank|world_rank|Bootstrap : Using|spawned with command|^#\s+Rank "
+)
 """A line that this module may want."""
 
 _BANNER_RANK = re.compile(r"(?<![a-z_])(?:global_)?rank[=: ]+(?P<rank>\d+)")
@@ -17,9 +19,13 @@ _MPI = re.compile(r"MPI rank (?P<rank>\d+) of (?P<size>\d+) on (?P<host>[\w.-]+)
 _LIGHTNING = re.compile(r"GLOBAL_RANK: (?P<rank>\d+), MEMBER: \d+/(?P<size>\d+)")
 _RAY = re.compile(r"\(ip=(?P<ip>[\d.]+), pid=(?P<pid>\d+)\) world_rank=(?P<rank>\d+), local_rank=(?P<local>\d+)")
 _NCCL = re.compile(r"(?P<host>[^\s:\[\]]+):(?P<pid>\d+):\d+ \[(?P<device>-?\d+)\] ")
-_NCCL_INIT = re.compile(r"rank (?P<rank>\d+) nranks (?P<size>\d+) cudaDev (?P<device>\d+)(?:.*?busId (?P<bus>[0-9a-fA-F]+))?")
+_NCCL_INIT = re.compile(
+    r"rank (?P<rank>\d+) nranks (?P<size>\d+) cudaDev (?P<device>\d+)(?:.*?busId (?P<bus>[0-9a-fA-F]+))?"
+)
 _BOOTSTRAP = re.compile(r"Bootstrap ?: ?Using (?P<interface>[\w.-]+):(?P<ip>[\d.]+)<")
-_NCCL_TESTS = re.compile(r"^#\s+Rank\s+(?P<rank>\d+) Group\s+\d+ Pid\s+(?P<pid>\d+) on\s+(?P<host>\S+) device\s+(?P<device>\d+)")
+_NCCL_TESTS = re.compile(
+    r"^#\s+Rank\s+(?P<rank>\d+) Group\s+\d+ Pid\s+(?P<pid>\d+) on\s+(?P<host>\S+) device\s+(?P<device>\d+)"
+)
 _SPAWNED = re.compile(r"process (?P<pid>\d+) spawned with command: .*--local_rank=(?P<local>\d+)")
 
 

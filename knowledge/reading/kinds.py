@@ -10,9 +10,13 @@ from knowledge.reading.bundle import Source
 from knowledge.reading.prefixes import Habits
 from knowledge.signature import SourceKind
 
-_KERNEL = re.compile(r"^\[ *\+?\d+\.\d+\] |^\[[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]+ \d{4}\] |^[A-Z][a-z]{2} +\d+ [\d:]+ \S+ kernel: |^<\d>\[")
+_KERNEL = re.compile(
+    r"^\[ *\+?\d+\.\d+\] |^\[[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]+ \d{4}\] |^[A-Z][a-z]{2} +\d+ [\d:]+ \S+ kernel: |^<\d>\["
+)
 _KUBERNETES = re.compile(r"^NAMESPACE +NAME|^NAME +READY|^LAST SEEN +TYPE|^Events:|^  Type +Reason|^Name: +\S+$")
-_SLURMCTLD = re.compile(r"^\[\d{4}-\d\d-\d\dT[\d:.]+\] (?:sched|error|debug|_slurm|job|node|Resending|slurmctld|update_node|cleanup|backfill|preempt)")
+_SLURMCTLD = re.compile(
+    r"^\[\d{4}-\d\d-\d\dT[\d:.]+\] (?:sched|error|debug|_slurm|job|node|Resending|slurmctld|update_node|cleanup|backfill|preempt)"
+)
 
 
 def recognise(source: Source, lines: Sequence[str], ranks: Counter[int], habits: Habits) -> SourceKind | None:

@@ -11,13 +11,17 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-_ARRIVAL = re.compile(r"^(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)) (?:std(?:out|err) [FP] )?")
+_ARRIVAL = re.compile(
+    r"^(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)):? (?:std(?:out|err) [FP] )?"
+)
 _MPIRUN = re.compile(
     r"^(?:[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]+ \d{4})?\[(?:[\w.-]+@)?\d+,(?P<rank>\d+)\]<std(?:out|err|diag)>: ?"
 )
 _MPIRUN_BARE = re.compile(r"^\[\d+,(?P<rank>\d+)\](?:<std(?:out|err)>)?: ?")
 _ROLE = re.compile(r"^\[(?:default|[a-z_]*worker|trainer)(?P<local>\d+)\]: ?")
-_RAY = re.compile(r"^\((?P<actor>[A-Za-z_][\w.:]*)(?: rank=(?P<rank>\d+))?,? ?pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\d.]+))?\) ?")
+_RAY = re.compile(
+    r"^\((?P<actor>[A-Za-z_][\w.:]*)(?: rank=(?P<rank>\d+))?,? ?pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\d.]+))?\) ?"
+)
 _POD = re.compile(r"^\[pod/(?P<pod>[\w.-]+)/[\w.-]+\] ?")
 _GLOBAL = re.compile(r"^\[rank(?P<rank>\d+)\]:? ?(?=.)")
 _LABEL = re.compile(r"^ *(?P<rank>\d{1,6}): ?")
@@ -55,12 +59,11 @@ def learn_habits(lines: Iterable[str]) -> Habits:
     """Decide from a sample of clean lines which ambiguous prefixes a file uses."""
     total = labels = hydras = 0
     hosts: Counter[str] = Counter()
-    for line in lines:
-        if not line.strip():
+    for whole in lines:
+        if not whole.strip():
             continue
-        arrival = _ARRIVAL.match(line)
-        if arrival:
-            line = line[arrival.end() :]
+        arrival = _ARRIVAL.match(whole)
+        line = whole[arrival.end() :] if arrival else whole
         total += 1
         labels += bool(_LABEL.match(line))
         hydras += bool(_HYDRA.match(line))

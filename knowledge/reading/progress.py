@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import re
 
-_STEP = re.compile(
-    r"(?i)\b(?:global_?step|step|iter(?:ation)?)s?['\"]?[ :=/\[]{0,4}\s*(?P<step>\d{1,9})(?![\w.])"
-)
+_STEP = re.compile(r"(?i)\b(?:global_?step|step|iter(?:ation)?)s?['\"]?[ :=/\[]{0,4}\s*(?P<step>\d{1,9})(?![\w.])")
 _OTHER = re.compile(r"(?i)it/s[\],]|s/it[\],]|Train Epoch: \d+ \[|\bepoch[ :=]+\d+.{0,40}\bloss\b")
 _FINISHED = re.compile(
     r"(?i)\btraining (?:is |has )?(?:finished|complete[d]?|done|ended)\b|\bfinished training\b|\bdone, exiting 0\b"
@@ -15,8 +13,8 @@ _FINISHED = re.compile(
     r"|exiting program at iteration"
 )
 _LEAVING = re.compile(
-    r"(?i)\b(?:leaving|exiting|quitting|finishing|stopping early|early stop\w*|budget reached|reached \w+ budget|no more (?:data|batches)|data exhausted"
-    r"|ran out of data|end of (?:data|epoch|shard)|finished its (?:data|shard))\b"
+    r"(?i)\b(?:leaving|exiting|quitting|finishing|stopping early|early stop\w*|budget reached|reached \w+ budget"
+    r"|no more (?:data|batches)|data exhausted|ran out of data|end of (?:data|epoch|shard)|finished its (?:data|shard))\b"
 )
 MARKS = re.compile(r"(?i)step|iter|it/s|s/it|epoch|train|done")
 """A line that this module may want."""
@@ -40,9 +38,16 @@ def says_leaving(text: str) -> bool:
     return _LEAVING.search(text) is not None
 
 
-_CHECKPOINT = re.compile(r"(?i)\b(?:sav|writ|wrot|load|restor|upload)\w*\b.{0,40}\b(?:checkpoint|ckpt|state[_ ]dict)|\bcheckpoint\b.{0,30}\b(?:sav|writ|wrote|load|restor|start)")
-_PREPARING = re.compile(r"(?i)\b(?:tokeniz|tokenis|preprocess|caching|download|building (?:index|dataset|cache)|generating .* split|map(?:ping)? \()")
-_WAITING_DATA = re.compile(r"(?i)\b(?:waiting for (?:data|batch|next)|data(?:loader)? (?:stall|wait|slow)|slow (?:data|read|batch))")
+_CHECKPOINT = re.compile(
+    r"(?i)\b(?:sav|writ|wrot|load|restor|upload)\w*\b.{0,40}\b(?:checkpoint|ckpt|state[_ ]dict)"
+    r"|\bcheckpoint\b.{0,30}\b(?:sav|writ|wrote|load|restor|start)"
+)
+_PREPARING = re.compile(
+    r"(?i)\b(?:tokeniz|tokenis|preprocess|caching|download|building (?:index|dataset|cache)|generating .* split|map(?:ping)? \()"
+)
+_WAITING_DATA = re.compile(
+    r"(?i)\b(?:waiting for (?:data|batch|next)|data(?:loader)? (?:stall|wait|slow)|slow (?:data|read|batch))"
+)
 
 
 def occupation(text: str) -> str | None:

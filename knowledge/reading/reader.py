@@ -12,7 +12,7 @@ from knowledge.catalogue import Catalogue
 from knowledge.reading import exits, identity, progress
 from knowledge.reading.bundle import Bundle, Source
 from knowledge.reading.clocks import parse_time
-from knowledge.reading.evidence import CaseEvidence, Hit, Place, Process, Pulse, Traceback
+from knowledge.reading.evidence import CaseEvidence, Exit, Hit, Place, Process, Pulse, Traceback
 from knowledge.reading.kinds import recognise
 from knowledge.reading.prefixes import Habits, Prefix, learn_habits, strip_prefix
 from knowledge.reading.regions import Region, read_regions
@@ -27,7 +27,9 @@ _SAMPLE = 256 << 10  # bytes at the head of a file from which its habits are lea
 _INLINE_RANK = re.compile(r"\b(?:rank[ =:]|\[Rank )(?P<rank>\d{1,6})\b")
 _BARE_RANK = re.compile(r"\[Rank (?P<rank>\d{1,6})\]")
 _PYTHON_LOG_PID = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +(?P<pid>\d+) ")
-_AGENT = re.compile(r"^(?:srun|slurmstepd|mpirun|prterun|torchrun)[\w-]*: |^[IWEF]\d{4} [\d:.]+ +\d+ torch/distributed/(?:run|elastic|launcher)")
+_AGENT = re.compile(
+    r"^(?:srun|slurmstepd|mpirun|prterun|torchrun)[\w-]*: |^[IWEF]\d{4} [\d:.]+ +\d+ torch/distributed/(?:run|elastic|launcher)"
+)
 _ALONE = re.compile(r"^\s*(?:/job:\w+/replica:\d+/task:)?(?P<rank>\d{1,6})\s*$")
 _ORDER_DOUBT = 3  # lines in which a promised rank must follow
 _LAST_WORDS = 3
@@ -212,9 +214,7 @@ class _SourceReader:
             self._subject = found["pod"]
         elif self._subject and (found := _ON_NODE.match(text)):
             self._case.pod_nodes[self._subject] = found["node"]
-        elif found := _POD_IN_EVENT.search(text):
-            return found["pod"]
-        elif found := _POD_IN_LIST.match(text):
+        elif (found := _POD_IN_EVENT.search(text)) or (found := _POD_IN_LIST.match(text)):
             return found["pod"]
         return self._subject
 
@@ -338,10 +338,10 @@ class _SourceReader:
         if found:
             known = self._naming.captures.get("ranks")
             self._naming.captures["ranks"] = f"{known},{found['rank']}" if known else found["rank"]
-        elif "ranks" in self._naming.captures or _ORDER_DOUBT < self._order - self._naming.place.order:
+        elif "ranks" in self._naming.captures or self._order - self._naming.place.order > _ORDER_DOUBT:
             self._naming = None
 
-    def _complete(self, found: exits.Exit) -> exits.Exit:
+    def _complete(self, found: Exit) -> Exit:
         if found.rank is None and found.pid is not None:
             found.rank = self._ranks_by_pid.get(found.pid)
         if found.rank is None and found.local_rank is not None:

@@ -8,9 +8,7 @@ from knowledge.reading.evidence import Frame, Place, Traceback
 
 START = "Traceback (most recent call last)"
 _FRAME = re.compile(r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
-_EXCEPTION = re.compile(
-    r"^(?P<type>[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*)(?:: ?(?P<message>.*))?$"
-)
+_EXCEPTION = re.compile(r"^(?P<type>[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*)(?:: ?(?P<message>.*))?$")
 _MESSAGE_LINES = 8
 """Lines after the exception's first that are still taken for its message."""
 _NEW_RECORD = re.compile(r"^\[?[IWEF]\d{3,4} |^\d{4}-\d\d-\d\d|^\[\d{4}-|^srun: |^slurmstepd|^-{20,}|^={20,}|^\s*$")
@@ -43,9 +41,11 @@ class TracebackReader:
         if self._start is None:
             if self._previous is not None:
                 self._since += 1
-                if self._since == 1 + self._previous.last_order - self._previous.end.order and self._since <= _MESSAGE_LINES:
-                    if not _NEW_RECORD.match(text):
-                        self._previous.last_order += 1
+                if (
+                    self._since == 1 + self._previous.last_order - self._previous.end.order
+                    and self._since <= _MESSAGE_LINES
+                ) and not _NEW_RECORD.match(text):
+                    self._previous.last_order += 1
                 if _CAUSED.match(text):
                     self._chaining = True
                 elif self._since > 2 * _MESSAGE_LINES and not self._chaining:
@@ -61,7 +61,7 @@ class TracebackReader:
                 self._start = None
             return None
         ending = _EXCEPTION.match(text)
-        if not ending or not self._frames and self._lines > 2:
+        if not ending or (not self._frames and self._lines > 2):
             if self._lines > _MAX_LINES:
                 self._start = None
             return None
