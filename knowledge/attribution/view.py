@@ -21,6 +21,7 @@ _WRAPPERS = (
 _OF_THE_GROUP = ("DistBackendError", "DistNetworkError", "DistStoreError", "DistError")
 """Exceptions of torch.distributed: without an entry that says more, they tell of others' trouble."""
 
+_MOST = 1 << 17  # ranks; a world size beyond is taken for a misreading
 _NUMBERS = re.compile(r"\d{1,6}(?:-\d{1,6})?")
 
 
@@ -66,9 +67,14 @@ class CaseView:
     def ranks(self) -> list[int]:
         """Every rank that is known to exist."""
         known = set(self.stories) | set(self.case.processes) | set(self.exits)
-        if self.case.world_size and self.case.world_size <= 1 << 17:
+        if self.case.world_size and self.case.world_size <= _MOST:
             known = {rank for rank in known if rank < self.case.world_size} | set(range(self.case.world_size))
         return sorted(known)
+
+    @cached_property
+    def numbered(self) -> list[int]:
+        """Every rank that must exist, also those that nothing was heard of: ranks count from 0."""
+        return list(range(max(self.ranks, default=-1) + 1)) if max(self.ranks, default=-1) < _MOST else self.ranks
 
     def host_of(self, rank: int) -> str | None:
         """The host of a rank: by its own words, the launcher's, the scheduler's layout, or its neighbours'."""
@@ -89,7 +95,7 @@ class CaseView:
         """Hosts of ranks that nobody tells, where ranks lie in equal blocks on the hosts that are told."""
         job = self.case.job
         if job.ranks_per_node and job.nodes:
-            return {rank: job.nodes[at] for rank in self.ranks if (at := rank // job.ranks_per_node) < len(job.nodes)}
+            return {rank: job.nodes[at] for rank in self.numbered if (at := rank // job.ranks_per_node) < len(job.nodes)}
         told = {rank: host for rank in self.ranks if (host := self._told_host(rank))}
         size = self._block_size(len(set(told.values())))
         blocks: dict[int, str] = {}
@@ -98,7 +104,7 @@ class CaseView:
                 return {}
         if not size or len(set(blocks.values())) < len(blocks):
             return {}
-        return {rank: blocks[rank // size] for rank in self.ranks if rank // size in blocks}
+        return {rank: blocks[rank // size] for rank in self.numbered if rank // size in blocks}
 
     def _block_size(self, hosts: int) -> int:
         """Ranks of a host, where they can be told: from local ranks, or from the number of hosts; else 0."""
@@ -113,7 +119,7 @@ class CaseView:
     @cached_property
     def _by_host(self) -> dict[str, list[int]]:
         table: dict[str, list[int]] = {}
-        for rank in self.ranks:
+        for rank in self.numbered:
             host = self.host_of(rank)
             if host:
                 table.setdefault(host, []).append(rank)
