@@ -24,7 +24,7 @@ from bot.metrics import Metrics
 from bot.outbox import Sender
 from bot.pipeline.loop import Pipeline
 from bot.pipeline.work import prepare
-from bot.settings import Settings, SettingsInvalidError, SlackMode
+from bot.settings import CannotStartError, Settings, SettingsInvalidError, SlackMode
 from bot.slack.app import EVENTS_PATH, build_app, events_handler
 from bot.slack.commands import Commands
 from bot.slack.connection import SocketConnection
@@ -34,8 +34,10 @@ from bot.slack.poster import SlackPoster, web_client
 from bot.wake import Wake
 from bot.web import build, serve
 from bot.workers import Workers
-from storage import BlobStore, Database, Repository
+from storage.blobs import BlobStore
 from storage.clusters import Provisioned
+from storage.database import Database
+from storage.repository import Repository
 
 DRAIN_SECONDS = 12.0
 """How long a message in hand may take at the end: a little longer than a call of Slack."""
@@ -43,16 +45,12 @@ DRAIN_SECONDS = 12.0
 log = structlog.get_logger(__name__)
 
 
-class CannotStartError(Exception):
-    """The service cannot start here; the message says what to do."""
-
-
 def run(settings: Settings) -> int:
     """Run the service until SIGTERM or SIGINT; return the exit status.
 
     Raises:
         SettingsInvalidError: a cluster's token cannot be used.
-        CannotStartError: see there.
+        CannotStartError: the data folder belongs to another service, or the port is taken.
     """
     logging.configure(settings.logging)
     return asyncio.run(_run(settings))

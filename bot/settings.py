@@ -47,6 +47,10 @@ class SettingsInvalidError(Exception):
     """Settings are wrong; the message is one line for each, made for people."""
 
 
+class CannotStartError(Exception):
+    """The service cannot start here, whatever its settings; the message says what to do."""
+
+
 class _Section(BaseModel):
     model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from bot.intake.auth import hashed, new_token
 from bot.settings import Settings, SettingsInvalidError, load
-from storage import Database, Repository
+from storage.database import Database
+from storage.repository import Repository
 
 
 def add(name: str, config: Path | None = None, *, renew: bool = False) -> int:

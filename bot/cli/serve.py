@@ -5,9 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from bot.server import CannotStartError
-from bot.server import run as run_service
-from bot.settings import SettingsInvalidError, load
+from bot.settings import CannotStartError, SettingsInvalidError, load
 
 
 def run(config: Path | None = None) -> int:
@@ -16,7 +14,10 @@ def run(config: Path | None = None) -> int:
     Exit status: 0 ended by a signal, 1 could not start or broke, 2 a setting is wrong.
     """
     try:
-        return run_service(load(config))
+        settings = load(config)
+        from bot.server import run as run_service  # takes its time, which a wrong setting need not wait for
+
+        return run_service(settings)
     except SettingsInvalidError as error:
         for line in str(error).splitlines():
             print(f"firstfault: {line}", file=sys.stderr)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bot.intake import bodies
+from bot.intake.compression import decompress
 from knowledge.redaction import redact, redact_bytes
 from storage.blobs import BlobStore
 
@@ -35,7 +35,7 @@ class Kept:
 
 def receive(upload: Upload) -> Kept:
     """Keep a log. Raises IntakeError where it is too large or damaged, OSError where the disk is full."""
-    plain = bodies.decompress(upload.body, upload.encoding, upload.limit, "limits.log_bytes")
+    plain = decompress(upload.body, upload.encoding, upload.limit, "limits.log_bytes")
     blob = BlobStore(upload.blobs).write(upload.incident_id, redact_bytes(plain, upload.salt))
     return Kept(hashlib.sha256(plain).hexdigest(), len(plain), blob)
 

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 
 from bot.intake import bodies, wire
 from bot.intake.auth import authenticate
+from bot.intake.compression import decompress
 from bot.intake.errors import IntakeError, too_large
 from bot.intake.openapi import Operation
 from bot.intake.receiving import Upload, receive, redact_facts
@@ -172,7 +173,7 @@ class Intake:
         limit, name = self.limits.json_bytes, "limits.json_bytes"
         body = await self._read(request, limit, name)
         try:
-            plain = await asyncio.to_thread(bodies.decompress, body, bodies.encoding(request), limit, name)
+            plain = await asyncio.to_thread(decompress, body, bodies.encoding(request), limit, name)
             document = await asyncio.to_thread(lambda: redact_facts(json.loads(plain), self.salt))
         except (ValueError, RecursionError):
             raise IntakeError(

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from storage import Database, Repository
+from storage.database import Database
 from storage.incidents import Key
+from storage.repository import Repository
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from storage import BlobStore
+from storage.blobs import BlobStore
 
 INCIDENT = "0123456789abcdef0123456789abcdef"
 

@@ -8,10 +8,11 @@ from datetime import timedelta
 
 from sqlmodel import select
 
-from storage import Database, Repository
+from storage.database import Database
 from storage.diagnoses import Verdict
 from storage.incidents import Key, Pace, ReporterRole, Told
 from storage.outbox import Draft
+from storage.repository import Repository
 from storage.tables import IncidentState, Outgoing, StoredDiagnosis
 from storage.types import utc_now
 

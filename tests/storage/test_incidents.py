@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from storage import Repository
 from storage.clusters import Provisioned
 from storage.diagnoses import Verdict
 from storage.incidents import Key, NameConflictError, NoRoomError, Pace, ReceivedLog, ReporterRole, Room, Told
+from storage.repository import Repository
 from storage.types import utc_now
 
 PACE = Pace(first=timedelta(seconds=30), quiet=timedelta(seconds=10), patience=timedelta(seconds=600))

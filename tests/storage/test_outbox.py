@@ -6,9 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from storage import Database, Repository
+from storage.database import Database
 from storage.incidents import Key, Pace, ReporterRole, Told
 from storage.outbox import Claimed, Draft, queue
+from storage.repository import Repository
 
 NOW = Pace(*[timedelta()] * 3)
 LEASE = timedelta(seconds=60)

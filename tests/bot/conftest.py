@@ -1,0 +1,120 @@
+"""The service itself, in this process or in one of its own, and a client that speaks the wire."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from bot.settings import ClusterToken, Listen, Outbox, Pipeline, Settings, Slack, SlackMode
+from tests.slack.fake import FakeSlack
+
+TOKEN = "test-token-of-alps-not-a-secret"
+OTHER_TOKEN = "test-token-of-elbe-not-a-secret"
+
+FAILED_RANK_0 = b"""\
+step 41 loss 2.31
+Traceback (most recent call last):
+  File "/home/alice/train.py", line 88, in <module>
+    main()
+  File "/home/alice/train.py", line 61, in main
+    raise ValueError("bad shard 17")
+ValueError: bad shard 17
+"""
+
+
+class Client:
+    """Says to the service what a hook says."""
+
+    def __init__(self, session: aiohttp.ClientSession, url: str) -> None:
+        self._session = session
+        self.url = url
+
+    async def ask(self, method: str, path: str, token: str | None = TOKEN, **more: Any) -> tuple[int, Any]:
+        """Return the status and the JSON of the answer."""
+        headers = {**({"Authorization": f"Bearer {token}"} if token else {}), **more.pop("headers", {})}
+        async with self._session.request(method, self.url + path, headers=headers, **more) as answer:
+            text = await answer.text()
+            return answer.status, json.loads(text) if answer.content_type == "application/json" else text
+
+    async def open(self, job_id: str = "48213", **more: Any) -> str:
+        """Open an incident as node gpu-n01; return its id."""
+        status, answer = await self.ask("POST", "/v1/incidents", json=opening(job_id=job_id, **more))
+        assert status == 202, answer
+        return str(answer["id"])
+
+    async def put(self, incident_id: str, name: str, log: bytes) -> tuple[int, Any]:
+        headers = {"Content-Encoding": "gzip"}
+        return await self.ask(
+            "PUT", f"/v1/incidents/{incident_id}/logs/{name}", data=gzip.compress(log), headers=headers
+        )
+
+    async def complete(self, incident_id: str, reporter: str = "gpu-n01", role: str = "node", **job: Any) -> None:
+        status, answer = await self.ask(
+            "POST", f"/v1/incidents/{incident_id}/complete", json={"reporter": reporter, "role": role, "job": job}
+        )
+        assert status == 202, answer
+
+    async def report(self, job_id: str = "48213", log: bytes = FAILED_RANK_0, **job: Any) -> str:
+        """Report a whole job of one node that failed; return the incident's id."""
+        facts = {"name": "pretrain", "user": "alice", "state": "FAILED", "exit_code": 1, "world_size": 1, **job}
+        incident_id = await self.open(job_id, job=facts, expected_reporters=1)
+        status, answer = await self.put(incident_id, "gpu-n01/rank-0.log", log)
+        assert status == 202, answer
+        await self.complete(incident_id)
+        return incident_id
+
+    async def incident(self, incident_id: str, until: Callable[[Any], object] = bool) -> Any:
+        """Return the incident as soon as `until` holds for it."""
+        async with asyncio.timeout(60):
+            while True:
+                _, incident = await self.ask("GET", f"/v1/incidents/{incident_id}")
+                if until(incident):
+                    return incident
+                await asyncio.sleep(0.05)
+
+
+def opening(**more: Any) -> dict[str, Any]:
+    """Return the body of POST /v1/incidents."""
+    return {
+        "schema": 1,
+        "scheduler": "slurm",
+        "job_id": "48213",
+        "attempt": 0,
+        "reporter": "gpu-n01",
+        "role": "node",
+        **more,
+    }
+
+
+def settings_in(folder: Path, **more: Any) -> Settings:
+    """Return settings for a test: two clusters, a console for Slack, no waiting."""
+    given: dict[str, Any] = {
+        "data_dir": folder,
+        "listen": Listen(port=0),
+        "clusters": {"alps": ClusterToken(token=TOKEN), "elbe": ClusterToken(token=OTHER_TOKEN)},
+        "slack": Slack(mode=SlackMode.CONSOLE),
+        "pipeline": Pipeline(first_post_seconds=0, quiet_seconds=0, patience_seconds=600),
+        "outbox": Outbox(channel_interval_seconds=0, settle_seconds=0.5),
+        **more,
+    }
+    return Settings(**given)
+
+
+@pytest.fixture
+async def session() -> AsyncIterator[aiohttp.ClientSession]:
+    async with aiohttp.ClientSession() as session:
+        yield session
+
+
+@pytest.fixture
+async def slack() -> AsyncIterator[FakeSlack]:
+    """A strict fake Slack on a free port."""
+    async with FakeSlack() as server:
+        yield server
