@@ -6,6 +6,7 @@ import json
 import os
 import secrets
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
@@ -24,7 +25,7 @@ import hooks
 
 RECORDING = Path(bot.demo.__file__).parent / "recording"
 HOOK = Path(hooks.__file__).parent / "slurm" / "firstfault-hook"
-PATIENCE = 50  # seconds from the start to the message
+PATIENCE = 120  # seconds for any one step, on a busy machine
 
 INTRODUCTION = """\
 Firstfault demo. A real job, recorded as it failed: 8 ranks on 2 nodes train a small language model until one of
@@ -68,7 +69,7 @@ class Stage:
 
 def run() -> int:
     """Play the demo; return 0 when the message was shown. On a terminal the service then runs on until Ctrl-C."""
-    print(INTRODUCTION)
+    _say(INTRODUCTION)
     stage = _set_up()
     try:
         with _service(stage) as service:
@@ -76,12 +77,12 @@ def run() -> int:
             incident = _replay(stage)
             _say("The hook has read the job's logs, cut and redacted them, and reported them. The channel shows:")
             _wait(stage, service, lambda: bool(stage.get(f"/v1/incidents/{incident}").get("messages")), "a message")
-            _farewell(stage, incident)
             if sys.stdin.isatty() and sys.stdout.isatty():
-                _say("The service runs on until you press Ctrl-C.")
+                _say(f"{_address(stage, incident)}\nThe service runs on until you press Ctrl-C.")
                 service.wait()
+        _say(f"The service has stopped; its data stays. {_comeback(stage)}\n\n{_address(stage, incident)}")
     except KeyboardInterrupt:
-        print()
+        _say(f"\nThe service has stopped; its data stays. {_comeback(stage)}")
     except DemoError as error:
         print(f"firstfault demo: {error}\nThe service's log is {stage.log}", file=sys.stderr)
         return 1
@@ -159,13 +160,16 @@ def _replay(stage: Stage) -> str:
     return words[1]
 
 
-def _farewell(stage: Stage, incident: str) -> None:
+def _address(stage: Stage, incident: str) -> str:
     address = f"{stage.url}/v1/incidents/{incident}"
     header = shlex.quote(f"Authorization: Bearer {stage.token}")
-    _say(f"The incident as JSON: {address}")
-    print(f"  curl -H {header} {address}")
-    print(f"To look again later: {shlex.join(['firstfault', 'serve', '--config', str(stage.settings)])}")
-    print(f"The same without a service: firstfault diagnose {shlex.quote(os.path.relpath(RECORDING))}", flush=True)
+    return f"The incident as JSON:\n  curl -H {header} {address}"
+
+
+def _comeback(stage: Stage) -> str:
+    here = Path(sys.argv[0])
+    program = here.name if shutil.which(here.name) else os.path.relpath(here)
+    return f"Start it again with\n  {shlex.join([program, 'serve', '--config', str(stage.settings)])}"
 
 
 def _say(text: str) -> None:

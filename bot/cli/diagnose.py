@@ -37,10 +37,7 @@ def run(paths: Sequence[Path], *, as_json: bool) -> Status:
                 spool = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="firstfault-")))
                 paths = [path for path in paths if path != STANDARD_INPUT] + [_spooled(spool)]
             diagnosis = diagnose(paths)
-            if as_json:
-                text = diagnosis.model_dump_json(by_alias=True) + "\n"
-            else:
-                text = _for_people(diagnosis, open_bundle(paths).job)
+            text = _for_programs(diagnosis) if as_json else _for_people(diagnosis, open_bundle(paths).job)
         except UnreadableEvidence as error:
             print(f"firstfault: {error}", file=sys.stderr)
             return Status.BAD_USAGE
@@ -56,6 +53,10 @@ def _spooled(folder: Path) -> Path:
     with spooled.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
     return spooled
+
+
+def _for_programs(diagnosis: Diagnosis) -> str:
+    return diagnosis.model_dump_json(by_alias=True) + "\n"
 
 
 def _for_people(diagnosis: Diagnosis, job: JobFacts) -> str:
