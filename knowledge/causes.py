@@ -11,13 +11,12 @@ from pathlib import Path
 from string import Formatter
 from types import MappingProxyType
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, field_validator
 
+from knowledge.cache import parse_all
 from knowledge.diagnosis import Restart, VerifyStep
 from knowledge.signature import Id, Nature, Text
 
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 FILE = Path(__file__).with_name("causes.yaml")
 PLACES = frozenset({"who", "rank", "ranks", "host", "hosts"})
 """What may stand in a summary. `{who}` is the most that is known: "rank 3 on gpu-n17", "ranks 3, 5" or "gpu-n17"."""
@@ -73,7 +72,7 @@ class Cause(BaseModel):
 @cache
 def load_causes() -> Mapping[str, Cause]:
     """All causes by id, in the order of the file. Raises ValidationError when the file does not follow the format."""
-    listed = TypeAdapter(list[Cause]).validate_python(yaml.load(FILE.read_text(encoding="utf-8"), Loader=_Loader))  # noqa: S506 - a safe loader either way
+    listed = TypeAdapter(list[Cause]).validate_python(parse_all([FILE])[0])
     causes = {cause.id: cause for cause in listed}
     if len(causes) != len(listed):
         raise ValueError(f"{FILE.name}: an id stands twice")

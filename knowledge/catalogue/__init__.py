@@ -10,11 +10,11 @@ from pathlib import Path
 import yaml
 from pydantic import ValidationError
 
+from knowledge.cache import parse_all, parse_yaml
 from knowledge.scanning import SignatureScanner
 from knowledge.signature import Signature
 
 FOLDER = Path(__file__).parent
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class CatalogueError(Exception):
@@ -39,12 +39,18 @@ class Catalogue:
         return SignatureScanner(list(self.entries.values()))
 
 
-def read_entry(path: Path, *, checked: bool = False) -> Signature:
-    """Read one entry; unless it is `checked`, run its samples too. Raises CatalogueError."""
+def read_entry(path: Path) -> Signature:
+    """Read one entry and run its samples. Raises CatalogueError."""
     try:
-        document = yaml.load(path.read_text(encoding="utf-8"), Loader=_Loader)  # noqa: S506 - a safe loader either way
+        return _entry(path, parse_yaml(path), checked=False)
+    except yaml.YAMLError as error:
+        raise CatalogueError(f"{path.parent.name}/{path.name}: {error}") from error
+
+
+def _entry(path: Path, document: object, *, checked: bool) -> Signature:
+    try:
         entry = Signature.model_validate(document, context={"checked": checked})
-    except (yaml.YAMLError, ValidationError) as error:
+    except ValidationError as error:
         raise CatalogueError(f"{path.parent.name}/{path.name}: {error}") from error
     if entry.id != path.stem:
         raise CatalogueError(f"{path.parent.name}/{path.name}: the id inside is {entry.id!r}; name the file after it")
@@ -52,10 +58,18 @@ def read_entry(path: Path, *, checked: bool = False) -> Signature:
 
 
 def read_catalogue(folder: Path = FOLDER, *, checked: bool = False) -> Catalogue:
-    """Read every entry below `folder`. Raises CatalogueError for a malformed entry or an id used twice."""
+    """Read every entry below `folder`; unless they are `checked`, run their samples too.
+
+    Raises CatalogueError for a malformed entry, an id used twice, or a `yields_to` that names no entry.
+    """
+    paths = sorted(folder.glob("*/*.yaml"))
+    try:
+        documents = parse_all(paths)
+    except yaml.YAMLError as error:
+        raise CatalogueError(f"below {folder}: {error}") from error
     entries: dict[str, Signature] = {}
-    for path in sorted(folder.glob("*/*.yaml")):
-        entry = read_entry(path, checked=checked)
+    for path, document in zip(paths, documents, strict=True):
+        entry = _entry(path, document, checked=checked)
         if entry.id in entries:
             raise CatalogueError(f"{path.parent.name}/{path.name}: the id {entry.id!r} is taken by another file")
         entries[entry.id] = entry
