@@ -1,0 +1,86 @@
+"""The hook as a module, as a file, and under every interpreter of this machine."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from importlib.machinery import SourceFileLoader
+from importlib.util import module_from_spec, spec_from_loader
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cluster.hooks import HOOK
+from tests.hooks.intake import TOKEN, Intake, running_intake
+
+
+def _interpreters() -> list[str]:
+    """Each Python 3.6 to 3.13 that is installed here, and the one that runs the tests."""
+    found: dict[str, str] = {}
+    candidates = [sys.executable, *(path for minor in range(6, 14) if (path := shutil.which(f"python3.{minor}")))]
+    candidates += map(str, sorted(Path.home().glob(".pyenv/versions/3.*/bin/python")))
+    for candidate in candidates:
+        done = subprocess.run([candidate, "-V"], capture_output=True, text=True, check=False)
+        version = re.match(r"Python (3\.\d+)", done.stdout)
+        if version and 6 <= int(version[1][2:]) <= 13:
+            found.setdefault(version[1], candidate)
+    return [found[version] for version in sorted(found, key=lambda v: int(v[2:]))]
+
+
+INTERPRETERS = _interpreters()
+
+
+@pytest.fixture(scope="session")
+def hook() -> Any:
+    """The hook's functions, to be called one by one."""
+    loader = SourceFileLoader("firstfault_hook", str(HOOK))
+    spec = spec_from_loader("firstfault_hook", loader)
+    assert spec
+    module = module_from_spec(spec)
+    loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def intake() -> Iterator[Intake]:
+    with running_intake() as running:
+        yield running
+
+
+@pytest.fixture
+def config(tmp_path: Path, intake: Intake) -> Path:
+    """hook.conf for this intake; append lines to change it."""
+    path = tmp_path / "hook.conf"
+    path.touch(mode=0o600)
+    path.write_text(f"""[hook]
+url = {intake.url}
+token = {TOKEN}
+spool = {tmp_path}/spool
+log_file = {tmp_path}/hook.log
+wait = 20
+kernel_log = no
+gpus = no
+slurmd_log =
+""")
+    return path
+
+
+@pytest.fixture
+def settings(hook: Any, config: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    read = hook.Settings(str(config))
+    monkeypatch.setattr(hook, "_log_file", read.log_file)
+    return read
+
+
+def head_for(interpreter: str | Path, folder: Path) -> Path:
+    """A copy of the hook that knows this one interpreter only."""
+    text = HOOK.read_text("utf-8")
+    line = next(line for line in text.splitlines() if line.startswith("for python in "))
+    path = folder / "firstfault-hook"
+    path.write_text(text.replace(line, f"for python in {interpreter}; do", 1), "utf-8")
+    path.chmod(0o755)
+    return path

@@ -1,0 +1,255 @@
+"""From the file name patterns of Slurm, a batch script and a site to the logs that may be sent."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+NOBODY = pwd.getpwnam("nobody")
+as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can act for another user")
+MakeJob = Callable[..., Any]
+
+
+@pytest.fixture
+def job(hook: Any, tmp_path: Path) -> MakeJob:
+    """A job 61 named `pat` on n1 and n2, as the Epilog of a node sees it."""
+
+    def make(node: str = "n1", uid: int = os.geteuid(), gid: int = os.getegid(), **more: str) -> Any:
+        env = {"SLURM_JOB_ID": "61", "SLURM_JOB_USER": "alice", "SLURM_JOB_UID": str(uid), "SLURM_JOB_GID": str(gid),
+               "SLURM_NODELIST": "n[1-2]", "SLURMD_NODENAME": node, "SLURM_JOB_WORK_DIR": str(tmp_path),
+               "SLURM_JOB_NAME": "pat", **more}  # fmt: skip
+        return hook.Job(env, "node")
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("pattern", "file", "letters"),
+    [
+        ("logs-%A-%a-%j-%N-%n-%t-%s-%u-%x-%4j-%%.out",
+         "logs-61-4294967294-61-vm-0-0-batch-alice-pat-0061-%.out", {"N": "vm", "n": "0", "t": "0"}),
+        ("%x-%j-%t.out", "pat-61-2.out", {"t": "2"}),
+        ("pat-%j-s%s-%N-n%n-t%2t-%u.log", "pat-61-s1-vm-n1-t03-alice.log", {"N": "vm", "n": "1", "t": "03"}),
+        ("%t.log", "10.log", {"t": "10"}),
+        ("%3t.log", "1024.log", {"t": "1024"}),
+        ("%10j.out", "0000000061.out", {}),
+        ("slurm-%j.out", "slurm-61.out", {}),
+        ("%j/%N/rank-%t.err", "61/gpu-n17/rank-7.err", {"N": "gpu-n17", "t": "7"}),
+        ("%t-%t.out", "3-3.out", {"t": "3"}),
+        ("%q-%j.out", "%q-61.out", {}),
+        ("step-%J.out", "step-61.0.out", {}),
+        ("\\%j.out", "%j.out", {}),
+        ("a.b-%j.out", "a.b-61.out", {}),
+    ],
+)  # fmt: skip
+def test_slurms_letters_find_the_real_file(
+    hook: Any, job: MakeJob, tmp_path: Path, pattern: str, file: str, letters: dict[str, str]
+) -> None:
+    (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / file).touch()
+    found = hook.matching(hook.expand(pattern, job().values()), str(tmp_path))
+    assert found == [(str(tmp_path / file), letters)]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "other"),
+    [
+        ("%x-%j-%t.out", "pat-62-2.out"),
+        ("%x-%j-%t.out", "pat-61-x.out"),
+        ("%2t.out", "3.out"),
+        ("a.b-%t.out", "aXb-1.out"),
+        ("%t.log", "1.log.bak"),
+        ("*-%t.log", "x-1.log"),  # a star is a star, unless the site wrote it
+        ("%N.log", "../n1.log"),
+    ],
+)
+def test_slurms_letters_find_nothing_else(hook: Any, job: MakeJob, tmp_path: Path, pattern: str, other: str) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / other).touch()
+    assert hook.matching(hook.expand(pattern, job().values()), str(tmp_path / "in")) == []
+
+
+def test_an_array_task_has_its_own_letters(hook: Any, job: MakeJob) -> None:
+    task = job(SLURM_ARRAY_JOB_ID="36", SLURM_ARRAY_TASK_ID="12")
+    assert hook.expand("%A_%a-%j-%b.out", task.values()) == ["36_12-61-2.out"]
+
+
+def test_a_site_adds_places_with_wildcards(hook: Any, job: MakeJob, tmp_path: Path) -> None:
+    log = tmp_path / "torchrun" / "61" / "attempt_0" / "3" / "stderr.log"
+    log.parent.mkdir(parents=True)
+    log.touch()
+    components = hook.expand("torchrun/%j/attempt_*/?/stderr.log", job().values(), wildcards=True)
+    assert hook.matching(components, str(tmp_path)) == [(str(log), {})]
+
+
+def test_the_batch_script_tells_where_steps_write(hook: Any, job: MakeJob) -> None:
+    script = """#!/bin/bash
+#SBATCH -o ignored-%j.out
+LOGS=$SLURM_SUBMIT_DIR/logs
+export RUN="run-${SLURM_JOB_ID}"
+srun --output=$LOGS/%x-%t.out \\
+     --error "$LOGS/$RUN-%t.err" python train.py --output=not-ours
+/usr/bin/srun -N2 -o ranks-%t.log python -c 'first line
+second line'
+srun -o/tmp/short-%t.log true
+srun -o $UNKNOWN/x.log true   # nobody knows it
+srun -o `date`.log true
+echo srun is a word too
+"""
+    work = job().work_dir
+    assert [pattern for pattern, _ in hook.step_patterns(script, job())] == [
+        f"{work}/logs/%x-%t.out",
+        f"{work}/logs/run-61-%t.err",
+        "not-ours",  # harmless: it is still only a file of the job's own user
+        "ranks-%t.log",
+        "/tmp/short-%t.log",
+    ]
+
+
+def test_each_shared_file_is_sent_by_one_node_and_a_local_one_by_its_own(hook: Any, job: MakeJob) -> None:
+    n1, n2 = job("n1"), job("n2")
+    send = hook.ours_to_send
+    assert [send(node, {}, False) for node in (n1, n2)] == [True, False]
+    assert [send(node, {"t": "3"}, False) for node in (n1, n2)] == [True, False]
+    assert [send(node, {"n": "1"}, False) for node in (n1, n2)] == [False, True]
+    assert [send(node, {"N": "n2"}, False) for node in (n1, n2)] == [False, True]
+    assert [send(node, {}, True) for node in (n1, n2)] == [True, True]
+    assert send(n1, {"N": socket.gethostname().split(".")[0]}, False)
+
+
+def test_local_file_systems_are_known_and_a_site_can_overrule(hook: Any) -> None:
+    table = [("/scratch/fast", "xfs"), ("/scratch", "lustre"), ("/", "overlay")]
+    assert [hook.is_local(path, table, []) for path in ("/scratch/fast/x", "/scratch/faster/x", "/tmp/x")] == [
+        True,
+        False,
+        True,
+    ]
+    assert not hook.is_local("/tmp/x", table, ["/tmp"])
+
+
+@pytest.mark.parametrize(
+    ("path", "work_dir", "node", "name"),
+    [
+        ("/home/alice/run/logs/rank-2.err", "/home/alice/run", "", "logs/rank-2.err"),
+        ("/home/alice/run/rank-2.err", "/home/alice/run", "n1", "n1/rank-2.err"),
+        ("/scratch/a/b/c/d.log", "/home/alice/run", "", "b/c/d.log"),
+        ("/home/alice/run/../../../etc/x", "/home/alice/run", "", "etc/x"),
+        ("/home/alice/run/a b\n/c;d.log", "/home/alice/run", "", "a_b_/c_d.log"),
+    ],
+)
+def test_a_logs_name_says_where_it_lay(hook: Any, path: str, work_dir: str, node: str, name: str) -> None:
+    assert hook.log_name(path, work_dir, node) == name
+
+
+def test_a_logs_name_stays_short_and_apart(hook: Any) -> None:
+    names = {hook.log_name(f"/w/{letter}{'x' * 300}/rank.log", "/w", "n1") for letter in "ab"}
+    assert len(names) == 2
+    assert all(len(name) <= 200 and name.endswith("rank.log") for name in names)
+
+
+# --- what the user of a job must not be able to do
+
+
+def collected(hook: Any, settings: Any, job: Any) -> dict[str, bytes]:
+    evidence = hook.Evidence(settings, job)
+    evidence.collect(evidence.patterns())
+    return {name: hook.gzip.decompress(packed) for name, (_, packed) in evidence.packed.items()}
+
+
+@pytest.fixture
+def of_nobody(job: MakeJob, settings: Any, tmp_path: Path) -> Any:
+    """A job of the user `nobody` that writes `out.log` into its own folder."""
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        folder.chmod(folder.stat().st_mode | 0o011)
+    work = tmp_path / "work"
+    work.mkdir()
+    os.chown(work, NOBODY.pw_uid, NOBODY.pw_gid)
+    settings.shared_paths = [str(tmp_path)]
+    return job(uid=NOBODY.pw_uid, gid=NOBODY.pw_gid, SLURM_JOB_USER="nobody", SLURM_JOB_WORK_DIR=str(work),
+               SLURM_JOB_STDOUT="out.log")  # fmt: skip
+
+
+def own(path: Path, text: str = "") -> None:
+    path.write_text(text)
+    os.chown(path, NOBODY.pw_uid, NOBODY.pw_gid)
+
+
+@as_root
+def test_the_users_own_log_is_taken(hook: Any, settings: Any, of_nobody: Any) -> None:
+    own(Path(of_nobody.work_dir) / "out.log", "RuntimeError: boom\n")
+    assert collected(hook, settings, of_nobody) == {"out.log": b"RuntimeError: boom\n"}
+    assert (os.geteuid(), os.getegid()) == (0, 0)
+
+
+@as_root
+@pytest.mark.parametrize("trick", ["symlink", "hard link", "folder", "pipe", "own symlink", "link to a folder", "foreign"])
+def test_no_name_leads_to_a_file_that_is_not_the_users_log(
+    hook: Any, settings: Any, of_nobody: Any, tmp_path: Path, trick: str
+) -> None:
+    secret = tmp_path / "shadow"
+    secret.write_text("root:not-a-hash\n")
+    secret.chmod(0o644)  # even one that everybody may read
+    log = Path(of_nobody.work_dir) / "out.log"
+    match trick:
+        case "symlink":
+            log.symlink_to(secret)
+        case "hard link":
+            log.hardlink_to(secret)
+        case "folder":
+            log.mkdir()
+        case "pipe":
+            os.mkfifo(log)
+            os.chown(log, NOBODY.pw_uid, NOBODY.pw_gid)
+        case "own symlink":
+            own(tmp_path / "elsewhere", "mine\n")
+            log.symlink_to(tmp_path / "elsewhere")
+        case "link to a folder":
+            (Path(of_nobody.work_dir) / "sub").symlink_to(tmp_path)
+            of_nobody.stdout = "sub/shadow"
+        case "foreign":
+            of_nobody.stdout = str(secret)
+    assert collected(hook, settings, of_nobody) == {}
+
+
+@as_root
+def test_root_reads_with_no_more_rights_than_the_user(hook: Any, settings: Any, of_nobody: Any, tmp_path: Path) -> None:
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o700)
+    own(closed / "out.log", "behind a door that only root may open\n")
+    of_nobody.stdout = str(closed / "out.log")
+    assert collected(hook, settings, of_nobody) == {}
+
+
+def test_a_log_of_an_earlier_job_is_left_alone(hook: Any, settings: Any, job: MakeJob, tmp_path: Path) -> None:
+    settings.shared_paths = [str(tmp_path)]
+    for name, age in (("rank-0.log", 0), ("rank-9.log", 3600)):
+        (tmp_path / name).write_text(name)
+        os.utime(tmp_path / name, (1796026600 - age, 1796026600 - age))
+    mine = job(SLURM_JOB_STDOUT="rank-%t.log", SLURM_JOB_START_TIME="1796026000")
+    assert list(collected(hook, settings, mine)) == ["rank-0.log"]
+
+
+def test_two_paths_with_one_name_stay_two_logs(hook: Any, settings: Any, job: MakeJob, tmp_path: Path) -> None:
+    settings.shared_paths = [str(tmp_path)]
+    (tmp_path / "a b.log").write_text("one")
+    (tmp_path / "a_b.log").write_text("two")
+    assert sorted(collected(hook, settings, job(SLURM_JOB_STDOUT="a b.log", SLURM_JOB_STDERR="a_b.log")).values()) == [
+        b"one",
+        b"two",
+    ]
+
+
+def test_a_node_never_sends_more_than_its_share(hook: Any, settings: Any, job: MakeJob, tmp_path: Path) -> None:
+    settings.shared_paths, settings.node_bytes, settings.file_bytes = [str(tmp_path)], 40_000, 30_000
+    for rank in range(8):
+        (tmp_path / f"rank-{rank}.log").write_text("step done\n" * (5_000 if rank else 10))
+    logs = collected(hook, settings, job(SLURM_JOB_STDOUT="rank-%t.log"))
+    assert len(logs) == 8
+    assert logs["rank-0.log"] == b"step done\n" * 10  # what a short log leaves goes to the long ones
+    assert 30_000 < sum(map(len, logs.values())) < 42_000

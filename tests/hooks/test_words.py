@@ -1,0 +1,86 @@
+"""Slurm's own words: host lists, times, codes, records."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("n1", ["n1"]),
+        ("n[1-3]", ["n1", "n2", "n3"]),
+        ("gpu[08-10,12],login", ["gpu08", "gpu09", "gpu10", "gpu12", "login"]),
+        ("r[1-2]n[1-2]", ["r1n1", "r1n2", "r2n1", "r2n2"]),
+        ("r[1-2]-ib", ["r1-ib", "r2-ib"]),
+        ("", []),
+    ],
+)
+def test_host_lists(hook: Any, text: str, names: list[str]) -> None:
+    assert hook.hosts(text) == names
+
+
+def test_a_hostile_host_list_is_bounded(hook: Any) -> None:
+    assert len(hook.hosts("n[0-99999999]x[0-99999]", limit=1000)) == 1000
+
+
+def test_times_are_local_and_may_be_missing(hook: Any) -> None:
+    assert hook.epoch("2026-11-30T08:16:12") == time.mktime((2026, 11, 30, 8, 16, 12, 0, 0, -1))
+    assert hook.epoch("1796026572") == 1796026572
+    assert [hook.epoch(text) for text in ("Unknown", "N/A", "", "0", "nonsense")] == [None] * 5
+    assert hook.utc(1796026572) == "2026-11-30T08:16:12Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("365-00:00:00", 31_536_000), ("00:01:00", 60), ("1:30", 90), ("UNLIMITED", None)]
+)
+def test_time_limits(hook: Any, text: str, seconds: int | None) -> None:
+    assert hook.duration(text) == seconds
+
+
+def test_a_record_is_read_by_its_keys_though_values_hold_spaces(hook: Any) -> None:
+    view = hook.View.parse(
+        "JobId=7 JobName=my run UserId=alice(1001) MCS_label=N/A JobState=FAILED Reason=RaisedSignal:11(Segmentation_fault) "
+        "Restarts=2 ReqB:S:C:T=0:0:*:* Command=/w/b.sh --lr 1e-4 WorkDir=/w Comment=JobState=COMPLETED it says"
+    )
+    assert view["JobName"] == "my run"
+    assert view["Command"] == "/w/b.sh --lr 1e-4"
+    assert (view.state, view.restarts) == ("FAILED", 2)
+
+
+def test_the_ranks_of_a_job_are_its_tasks_unless_a_launcher_runs_on_each_node(hook: Any) -> None:
+    env = {"SLURM_JOB_ID": "7", "SLURM_NODELIST": "n[1-2]", "SLURM_JOB_EXIT_CODE2": "1:0"}
+    tasks = hook.Job({**env, "SLURM_JOB_NTASKS": "16"}, "node").facts("FAILED", "NonZeroExitCode")
+    assert (tasks["world_size"], tasks["ranks_per_node"]) == (16, 8)
+    assert "world_size" not in hook.Job({**env, "SLURM_JOB_NTASKS": "2"}, "node").facts("FAILED", "")
+
+
+def test_a_requeued_attempt_keeps_its_own_number_and_not_the_next_ones_times(hook: Any) -> None:
+    job = hook.Job({"SLURM_JOB_ID": "7", "SLURM_JOB_RESTART_COUNT": "1"}, "node")
+    view = hook.View.parse(
+        "JobId=7 JobState=COMPLETING Restarts=1 StartTime=2026-11-30T08:15:32 EndTime=Unknown ExitCode=0:0"
+    )
+    assert view.requeued(time.time())
+    job.learn(view, requeued=True)
+    assert (job.restarts, job.started) == (0, None)
+
+
+def test_the_parts_of_a_het_job_are_one_incident(hook: Any) -> None:
+    job = hook.Job({"SLURM_JOB_ID": "54", "SLURM_NODELIST": "n2"}, "node")
+    job.learn(hook.View.parse("JobId=54 HetJobId=53 HetJobOffset=1 JobState=FAILED Restarts=0"), requeued=False)
+    assert job.facts("FAILED", "")["job_id"] == "53"
+
+
+def test_jobcomp_has_names_of_its_own(hook: Any) -> None:
+    env = {"JOBID": "61", "JOBNAME": "pat", "USERNAME": "alice", "UID": "1001", "GID": "1001", "NODES": "n[1-2]",
+           "JOBSTATE": "NODE_FAIL", "EXITCODE": "0:0", "START": "1796026572", "END": "1796026574", "ARRAYJOBID": "0",
+           "ARRAYTASKID": "4294967294", "WORK_DIR": "/w", "PARTITION": "main", "ACCOUNT": ""}  # fmt: skip
+    facts = hook.Job(env, "jobcomp").facts("NODE_FAIL", "NodeDown")
+    assert facts == {
+        "scheduler": "slurm", "job_id": "61", "attempt": 0, "name": "pat", "user": "alice", "partition": "main",
+        "state": "NODE_FAIL", "reason": "NodeDown", "nodes": ["n1", "n2"], "exit_code": 0,
+        "started_at": "2026-11-30T08:16:12Z", "ended_at": "2026-11-30T08:16:14Z",
+    }  # fmt: skip
