@@ -95,7 +95,9 @@ class CaseView:
         """Hosts of ranks that nobody tells, where ranks lie in equal blocks on the hosts that are told."""
         job = self.case.job
         if job.ranks_per_node and job.nodes:
-            return {rank: job.nodes[at] for rank in self.numbered if (at := rank // job.ranks_per_node) < len(job.nodes)}
+            return {
+                rank: job.nodes[at] for rank in self.numbered if (at := rank // job.ranks_per_node) < len(job.nodes)
+            }
         told = {rank: host for rank in self.ranks if (host := self._told_host(rank))}
         size = self._block_size(len(set(told.values())))
         blocks: dict[int, str] = {}
