@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from string import Formatter
 
 from knowledge.attribution.hypothesis import Hypothesis, Proof
+from knowledge.attribution.platform import ended_well
 from knowledge.attribution.view import CaseView
 from knowledge.causes import Cause, load_causes
 from knowledge.diagnosis import (
@@ -23,7 +24,7 @@ from knowledge.diagnosis import (
 )
 from knowledge.fingerprint import fingerprint
 from knowledge.redaction import redact
-from knowledge.signature import Nature, SourceKind
+from knowledge.signature import CAPTURES, Nature, SourceKind
 
 MAX_EVIDENCE = 12
 
@@ -39,24 +40,33 @@ def compress(numbers: Sequence[int]) -> str:
     return ", ".join(str(low) if low == high else f"{low}–{high}" for low, high in spans)
 
 
-class _Known(dict[str, str]):
-    def __missing__(self, key: str) -> str:
-        return "?"
+_PLACE = re.compile(r"\{(" + "|".join(sorted(CAPTURES)) + r")\}")
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:,@\[\]-]{0,79}")
+"""What a value from a log may look like in a command that a person will paste."""
 
 
-def _fill(template: str, values: Mapping[str, str]) -> str | None:
+def _sentence(template: str, values: Mapping[str, str]) -> str | None:
     """The sentence with its places filled, or None where a value is not known."""
-    names = {name for _, name, _, _ in Formatter().parse(template) if name}
-    if any(not values.get(name) for name in names):
+    if any(not values.get(place) for place in _PLACE.findall(template)):
         return None
-    return template.format_map(_Known(values))
+    return _PLACE.sub(lambda found: values[found[1]], template)
+
+
+def _step(template: str, values: Mapping[str, str]) -> str:
+    """A step or command with its places filled; HOST stands where the host is not known, or is no plain name."""
+
+    def fill(found: re.Match[str]) -> str:
+        value = values.get(found[1], "")
+        return value if _PLAIN.fullmatch(value) else found[1].upper()
+
+    return _PLACE.sub(fill, template)
 
 
 def report(view: CaseView, hypotheses: Sequence[Hypothesis]) -> Diagnosis:
     """Write the diagnosis for the first of `hypotheses`; none: nothing speaks of a failure."""
     causes = load_causes()
     if not hypotheses:
-        return _no_failure(causes["none"])
+        return _no_failure(view, causes["none"])
     best = hypotheses[0]
     cause = causes[best.cause]
     ranks = sorted(best.ranks)
@@ -83,9 +93,9 @@ def report(view: CaseView, hypotheses: Sequence[Hypothesis]) -> Diagnosis:
         evidence=_evidence(view, best),
         alternatives=_alternatives(best, hypotheses[1:]),
         missing=_missing(best, cause),
-        fix=[_fill(step, values) or step for step in (signature.fix if signature else cause.fix)],
+        fix=[_step(step, values) for step in (signature.fix if signature else cause.fix)],
         verify=[
-            VerifyStep(run=_fill(step.run, values) or step.run, expect=step.expect)
+            VerifyStep(run=_step(step.run, values), expect=step.expect)
             for step in (signature.verify if signature else cause.verify)
         ],
         restart=signature.restart if signature else cause.restart,
@@ -108,7 +118,7 @@ def _where(best: Hypothesis) -> str:
 
 def _summary(best: Hypothesis, cause: Cause, values: Mapping[str, str]) -> str:
     if best.signature and best.signature.cause == best.cause:
-        sentence = _fill(best.signature.summary, values)
+        sentence = _sentence(best.signature.summary, values)
         if sentence:
             where = _where(best)
             return f"{sentence.rstrip('.')}{f', in {where}' if where else ''}."
@@ -136,7 +146,9 @@ def _collateral(view: CaseView, best: Hypothesis) -> Collateral:
 
 
 def _evidence(view: CaseView, best: Hypothesis) -> list[Evidence]:
-    proofs = list(best.proofs)
+    proofs = list({(proof.place.source.name, proof.place.line): proof for proof in reversed(best.proofs)}.values())[
+        ::-1
+    ]
     began = set(best.ranks)
     seen = {(proof.place.source.name, proof.place.line) for proof in proofs}
     for victims in (view.waiting, view.bereft):
@@ -182,12 +194,19 @@ def _missing(best: Hypothesis, cause: Cause) -> list[str]:
     return facts if best.failed else []
 
 
-def _no_failure(cause: Cause) -> Diagnosis:
+def _no_failure(view: CaseView, cause: Cause) -> Diagnosis:
+    told = [story for story in view.stories.values() if story.lines]
+    finished = bool(view.pulse.finished) or (bool(told) and all(story.finished for story in told))
+    confidence = 0.97 if ended_well(view) else 0.9 if finished else 0.55
+    unsure = (
+        "Whether the job ended by itself: the scheduler's state (`sacct -j JOB -o State,ExitCode`, `kubectl get job`)."
+    )
     return Diagnosis(
         schema=1,
         outcome=Outcome.NOT_A_FAILURE,
         cause=CauseFound(id=cause.id, layer=cause.layer, title=cause.title, summary=cause.summary_unnamed),
-        confidence=0.8,
+        confidence=confidence,
+        missing=[] if confidence > 0.8 else [unsure],
         restart=Restart.UNKNOWN,
         fingerprint=fingerprint("none", None, None),
     )

@@ -51,6 +51,9 @@ def job_hits(view: CaseView) -> list[Hit]:
         if hit.signature.role is SignatureRole.ROOT
         and (hit.signature.scope is Scope.JOB or hit.place.source.kind in (SourceKind.SCHEDULER, SourceKind.KUBERNETES))
         and hit.place.attempt in (view.attempt, 0)
+        and not (
+            hit.signature.cause == "unschedulable" and hit.place.host in view.case.pod_nodes
+        )  # it found a node later
     ]
 
 
@@ -106,7 +109,8 @@ def _silent_before(view: CaseView, hits: list[Hit]) -> Iterator[Hypothesis]:
     if quiet <= max(_QUIET, 10 * pulse.pace):
         return
     yield Hypothesis(
-        cause="rank-hang", score=0.985, proofs=[Proof(pulse.last, Role.ROOT)], whole_job=True,
+        cause="rank-hang", score=0.985, whole_job=True,
+        proofs=[Proof(pulse.last, Role.ROOT), *(Proof(hit.place, Role.CONTEXT, hit.signature.id) for hit in hits[:1])],
         reason=f"training fell silent {quiet / 60:.0f} minutes before the time limit, at a line every {pulse.pace:.0f} s until then",
         missing=[
             "Which rank hung: stacks of all ranks (`py-spy dump --pid`) at the next hang, or a flight recorder (TORCH_NCCL_TRACE_BUFFER_SIZE=2000)."

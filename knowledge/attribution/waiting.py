@@ -20,6 +20,7 @@ class Position:
 
     rank: int
     place: Place
+    call: Place | None = None  # the line that tells the operation
     seq: int | None = None
     op: str | None = None
     numel: str | None = None
@@ -48,6 +49,7 @@ def positions(view: CaseView) -> dict[str, dict[int, Position]]:
             _fill(position, hit)
             if loose and (position.seq is None or loose.seq == position.seq):
                 position.op, position.numel = position.op or loose.op, position.numel or loose.numel
+                position.call = position.call or loose.call
                 loose = None
         if loose:
             groups.setdefault("", {}).setdefault(rank, loose)
@@ -59,7 +61,8 @@ def _fill(position: Position, hit: Hit) -> None:
     position.seq = hit.number("seq") if position.seq is None else position.seq
     position.enqueued = hit.number("enqueued") if position.enqueued is None else position.enqueued
     position.completed = hit.number("completed") if position.completed is None else position.completed
-    position.op = position.op or said.get("op")
+    if position.op is None and "op" in said:
+        position.op, position.call = said["op"], hit.place
     position.numel = position.numel or said.get("numel")
 
 
@@ -88,8 +91,8 @@ def _different(view: CaseView, group: dict[int, Position]) -> Iterator[Hypothesi
         clear = len(odd) * 2 < len(same)
         ranks = sorted(position.rank for position in odd) if clear else []
         rest = [position for position in same if position not in odd]
-        proofs = [Proof(position.place, Role.ROOT) for position in odd[:2]]
-        proofs += [Proof(position.place, Role.CONFIRMATION) for position in rest[:1]]
+        proofs = [Proof(position.call or position.place, Role.ROOT) for position in odd[:2]]
+        proofs += [Proof(position.call or position.place, Role.CONFIRMATION) for position in rest[:1]]
         yield Hypothesis(
             cause="collective-mismatch", score=0.95 if clear else 0.8, ranks=ranks, hosts=view.hosts_of(ranks), proofs=proofs,
             reason="at the same sequence number this rank issued another collective than the rest of the group",
