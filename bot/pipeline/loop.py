@@ -57,6 +57,7 @@ class Pipeline:
     metrics: Metrics
     wake: Wake
     said: Callable[[], None]
+    work: Callable[[Path], str] = diagnose_folder  # in a worker: a case's folder to a diagnosis as JSON
 
     @property
     def lease(self) -> timedelta:
@@ -146,7 +147,7 @@ class Pipeline:
     async def _in_worker(self, view: IncidentView) -> Diagnosis:
         with tempfile.TemporaryDirectory(prefix="case-", dir=self.folder) as folder:
             await lay_out(view, self.blobs, Path(folder))
-            return Diagnosis.model_validate_json(await self.workers.run(self.timeout, diagnose_folder, Path(folder)))
+            return Diagnosis.model_validate_json(await self.workers.run(self.timeout, self.work, Path(folder)))
 
     def _failed(self, view: IncidentView, reason: str, kind: str) -> tuple[Diagnosis, str]:
         self.metrics.diagnosis_failures.labels(kind).inc()

@@ -1,0 +1,87 @@
+"""From reports to a verdict and a message, as a channel sees it through the console that stands in for Slack."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+import bot.demo
+from bot.server import running
+from knowledge import diagnose
+from tests.bot.conftest import FAILED_RANK_0, Client, settings_in
+
+RECORDING = Path(bot.demo.__path__[0]) / "recording"
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("pipeline")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client(folder: Path) -> AsyncIterator[Client]:
+    async with running(settings_in(folder)) as service, aiohttp.ClientSession() as session:
+        yield Client(session, service.url)
+
+
+async def test_a_recorded_job_is_diagnosed_as_the_command_line_does(client: Client, folder: Path) -> None:
+    incident_id = await client.open("recorded", job=json.loads((RECORDING / "job.json").read_text()))
+    for log in sorted((RECORDING / "logs").rglob("*.log")):
+        name = log.relative_to(RECORDING / "logs").as_posix()
+        assert (await client.put(incident_id, name, log.read_bytes()))[0] == 202
+    await client.complete(incident_id)
+    incident = await client.incident(incident_id, lambda it: it["diagnosis"] and it["messages"])
+    expected = diagnose([RECORDING])
+    document = incident["diagnosis"]["document"]
+    assert document["cause"]["id"] == expected.cause.id
+    assert document["initiating"] == expected.initiating.model_dump()
+    assert [line["text"] for line in document["evidence"]] == [line.text for line in expected.evidence]
+    assert document["stats"]["lines"] > 100
+    assert incident["state"] == "diagnosed"
+
+
+async def test_the_message_is_edited_as_nodes_report_never_repeated(client: Client, folder: Path) -> None:
+    incident_id = await client.open("edited", expected_reporters=2)
+    await client.complete(incident_id)
+    await client.incident(incident_id, lambda it: it["messages"])
+    assert [action["action"] for action in said(folder, incident_id)] == ["post"]
+    await client.put(incident_id, "gpu-n02/rank-1.log", FAILED_RANK_0)
+    await client.complete(incident_id, reporter="gpu-n02")
+    await client.incident(incident_id, lambda _: "ValueError" in json.dumps(said(folder, incident_id)[-1]))
+    actions = said(folder, incident_id)
+    assert {action["action"] for action in actions[1:]} == {"update"}
+    assert {action["ts"] for action in actions} == {actions[0]["ts"]}
+
+
+async def test_what_is_no_failure_is_stored_and_not_said(client: Client, folder: Path) -> None:
+    incident_id = await client.report(
+        "cancelled", b"step 41 loss 2.31\nstep 42 loss 2.30\n", state="CANCELLED", reason="CANCELLED by 1001"
+    )
+    incident = await client.incident(incident_id, lambda it: it["diagnosis"])
+    assert incident["diagnosis"]["document"]["outcome"] == "not-a-failure"
+    await client.report("after", state="FAILED")
+    await client.incident(await client.open("after"), lambda it: it["messages"])
+    assert said(folder, incident_id) == []
+
+
+async def test_a_report_without_any_log_says_so(client: Client) -> None:
+    incident_id = await client.open("no-logs", expected_reporters=1, job={"state": "NODE_FAIL"})
+    await client.complete(incident_id)
+    incident = await client.incident(incident_id, lambda it: it["diagnosis"] and it["messages"])
+    assert incident["diagnosis"]["error"] is None
+    assert incident["diagnosis"]["document"]["outcome"] == "failed"
+
+
+def said(folder: Path, incident_id: str) -> list[dict[str, Any]]:
+    """Return what the console said about an incident."""
+    record = folder / "console.jsonl"
+    lines = record.read_text().splitlines() if record.exists() else []
+    return [line for line in map(json.loads, lines) if line["key"].startswith(incident_id)]
