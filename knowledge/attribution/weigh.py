@@ -146,10 +146,10 @@ def _against(view: CaseView, one: Hypothesis, all_of_them: Sequence[Hypothesis])
 
 
 def _explains(view: CaseView, other: Hypothesis, one: Hypothesis) -> bool:
-    if other.cause == one.cause:
-        return False
+    if other.cause == one.cause or (one.cause == "rank-hang" and one.whole_job):
+        return False  # a hang before the time limit was weighed against the limit already
     if other.cause in _STATED and other.score >= 0.9:
-        return one.cause not in _STATED and not (one.whole_job and one.cause == "rank-hang")
+        return one.cause not in _STATED
     together = bool(set(other.hosts) & set(one.hosts)) or bool(set(other.ranks) & set(one.ranks))
     near = together or not one.hosts or not other.hosts or _unplaced(view, other)
     if one.signature and other.cause in one.signature.explained_by:
