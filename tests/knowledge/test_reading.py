@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -217,7 +218,7 @@ def test_a_large_file_is_read_at_its_ends_and_round_hits_with_true_line_numbers(
     line = found[0].line + found[0].data[: found[0].data.index(b"Traceback")].count(b"\n")
     assert line == middle // 59 + 1
     assert sum(len(region.data) for region in regions) < len(filler) // 2
-    assert all(one.line < other.line for one, other in zip(regions, regions[1:], strict=False))
+    assert all(one.line < other.line for one, other in itertools.pairwise(regions))
 
 
 @pytest.mark.parametrize("make", [lambda path: path / "nothing", lambda path: path])
