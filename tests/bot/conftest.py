@@ -5,7 +5,11 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-from collections.abc import AsyncIterator, Callable
+import os
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +18,7 @@ import pytest
 
 from bot.settings import ClusterToken, Listen, Outbox, Pipeline, Settings, Slack, SlackMode
 from tests.slack.fake import FakeSlack
+from tests.slack.workspace import BOT_TOKEN, CHANNEL, SIGNING_SECRET
 
 TOKEN = "test-token-of-alps-not-a-secret"
 OTHER_TOKEN = "test-token-of-elbe-not-a-secret"
@@ -105,6 +110,76 @@ def settings_in(folder: Path, **more: Any) -> Settings:
         **more,
     }
     return Settings(**given)
+
+
+class ServiceProcess:
+    """`firstfault serve` in a process of its own, which can be killed and started again on the same folder."""
+
+    def __init__(self, folder: Path, slack: FakeSlack, session: aiohttp.ClientSession, **pipeline: float) -> None:
+        self.data = folder / "data"
+        self.log = folder / "service.log"
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        self.client = Client(session, f"http://127.0.0.1:{port}")
+        self._config = folder / "firstfault.toml"
+        self._config.write_text(
+            f'data_dir = "{self.data}"\n'
+            f'listen = {{ host = "127.0.0.1", port = {port} }}\n'
+            f'clusters = {{ alps = {{ token = "{TOKEN}" }} }}\n'
+            f'slack = {{ mode = "http", channel = "{CHANNEL}", bot_token = "{BOT_TOKEN}", '
+            f'signing_secret = "{SIGNING_SECRET}", api_url = "{slack.base_url}" }}\n'
+            f"pipeline = {{ {', '.join(f'{name} = {value}' for name, value in pipeline.items())} }}\n"
+            "outbox = { channel_interval_seconds = 0, settle_seconds = 4 }\n"
+        )
+        self._process: asyncio.subprocess.Process | None = None
+
+    async def start(self) -> None:
+        """Return when the service is ready."""
+        clean = {name: value for name, value in os.environ.items() if not name.startswith("FIRSTFAULT_")}
+        with self.log.open("ab") as log:
+            self._process = await asyncio.create_subprocess_exec(
+                sys.executable, "-m", "bot.cli", "serve", "--config", str(self._config), env=clean, stderr=log
+            )
+        async with asyncio.timeout(60):
+            while not await self._ready():
+                assert self._process.returncode is None, self.log.read_text()
+                await asyncio.sleep(0.05)
+
+    async def _ready(self) -> bool:
+        try:
+            return (await self.client.ask("GET", "/readyz", token=None))[0] == 200
+        except aiohttp.ClientConnectionError:
+            return False
+
+    async def end(self, number: signal.Signals) -> int:
+        """Send a signal; return the exit status."""
+        assert self._process is not None
+        self._process.send_signal(number)
+        status = await asyncio.wait_for(self._process.wait(), 30)
+        self._process = None
+        return status
+
+    async def close(self) -> None:
+        if self._process is not None:
+            await self.end(signal.SIGKILL)
+
+
+@pytest.fixture
+async def start(
+    tmp_path: Path, slack: FakeSlack, session: aiohttp.ClientSession
+) -> AsyncIterator[Callable[..., Awaitable[ServiceProcess]]]:
+    """Return a function that starts the service in a process, with settings of the pipeline."""
+    services: list[ServiceProcess] = []
+
+    async def make(**pipeline: float) -> ServiceProcess:
+        services.append(ServiceProcess(tmp_path, slack, session, **pipeline))
+        await services[-1].start()
+        return services[-1]
+
+    yield make
+    for service in services:
+        await service.close()
 
 
 @pytest.fixture

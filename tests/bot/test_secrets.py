@@ -1,0 +1,53 @@
+"""What must not be kept is kept nowhere: not in the database, the blobs, the service's log, or the message."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import zstandard
+
+from tests.bot.conftest import OTHER_TOKEN, TOKEN, ServiceProcess
+from tests.slack.fake import FakeSlack
+from tests.slack.workspace import BOT_TOKEN, CHANNEL, SIGNING_SECRET
+
+KEY_ID = "AKIAIOSFODNN7EXAMPLE"
+KEY = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
+PASSWORD = "hunter2hunter2"
+
+LOG = f"""\
+export AWS_ACCESS_KEY_ID={KEY_ID} AWS_SECRET_ACCESS_KEY={KEY}
+fetching https://alice:{PASSWORD}@data.example.com/shard-17
+Traceback (most recent call last):
+  File "/home/alice/train.py", line 61, in main
+    raise ConnectionError("cannot read https://alice:{PASSWORD}@data.example.com/shard-17 with {KEY_ID}")
+ConnectionError: cannot read https://alice:{PASSWORD}@data.example.com/shard-17 with {KEY_ID}
+""".encode()
+
+
+async def test_secrets_are_kept_nowhere(
+    start: Callable[..., Awaitable[ServiceProcess]], slack: FakeSlack, tmp_path: Path
+) -> None:
+    service = await start(first_post_seconds=0)
+    incident_id = await service.client.report(
+        log=LOG, comment=f"s3 key {KEY_ID}", reason=f"https://alice:{PASSWORD}@data.example.com failed"
+    )
+    await service.client.ask("GET", f"/v1/incidents/{incident_id}", token=OTHER_TOKEN)
+    incident = await service.client.incident(incident_id, lambda it: it["messages"])
+    await service.end(signal.SIGTERM)
+
+    kept = {"slack": json.dumps(slack.workspace.messages(CHANNEL)).encode(), "answer": json.dumps(incident).encode()}
+    kept["log"] = service.log.read_bytes()
+    files = await asyncio.to_thread(lambda: [path for path in service.data.rglob("*") if path.is_file()])
+    for path in files:
+        content = path.read_bytes()
+        kept[path.name] = zstandard.decompress(content) if path.suffix == ".zst" else content
+    assert {"firstfault.db", "slack", "answer"} <= set(kept)
+    assert any(name.endswith(".zst") and b"[redacted:" in content for name, content in kept.items())
+    assert b"redacted:password" in kept["slack"], "the message shows the line, without the secret"
+    for place, content in kept.items():
+        for secret in (KEY_ID, KEY, PASSWORD, TOKEN, OTHER_TOKEN, BOT_TOKEN, SIGNING_SECRET):
+            assert secret.encode() not in content, f"{secret} in {place}"
