@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import hyperscan
 
@@ -11,46 +11,61 @@ from knowledge.signature import Signature
 
 
 class LiteralScanner:
-    """A set of literals, compiled once. `scan` may be called from any thread, one at a time each."""
+    """A set of literals, compiled once. One scan at a time: the scratch space is not shared between threads."""
 
     def __init__(self, literals: Iterable[str]) -> None:
-        self._literals: Sequence[bytes] = sorted({literal.encode() for literal in literals})
-        if not self._literals:
+        self.literals: Sequence[str] = sorted(set(literals))
+        if not self.literals:
             raise ValueError("a scanner needs at least one literal")
-        self._database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-        self._database.compile(
-            expressions=list(self._literals),
-            ids=list(range(len(self._literals))),
-            elements=len(self._literals),
-            flags=[0] * len(self._literals),
+        self._every = self._compile(0)
+        self._once = self._compile(hyperscan.HS_FLAG_SINGLEMATCH)
+        self._scratch = hyperscan.Scratch(self._every)
+        self._scratch_once = hyperscan.Scratch(self._once)
+
+    def _compile(self, flags: int) -> hyperscan.Database:
+        database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+        count = len(self.literals)
+        database.compile(
+            expressions=[literal.encode() for literal in self.literals],
+            ids=list(range(count)),
+            elements=count,
+            flags=[flags] * count,
             literal=True,
         )
-        self._scratch = hyperscan.Scratch(self._database)
-
-    def literal(self, number: int) -> str:
-        """The text of literal `number`."""
-        return self._literals[number].decode()
+        return database
 
     def scan(self, block: bytes) -> list[tuple[int, int]]:
-        """Return (end offset, literal number) of every literal in `block`, in order of offset."""
+        """Return (end offset, number of the literal) for every place where a literal stands, in order of offset."""
         found: list[tuple[int, int]] = []
 
         def on_match(number: int, _start: int, end: int, _flags: int, _context: object) -> None:
             found.append((end, number))
 
-        self._database.scan(block, match_event_handler=on_match, scratch=self._scratch)
+        self._every.scan(block, match_event_handler=on_match, scratch=self._scratch)
+        return found
+
+    def present(self, block: bytes) -> list[int]:
+        """Return the numbers of the literals that stand in `block` at all: cheap also where one repeats without end."""
+        found: list[int] = []
+
+        def on_match(number: int, _start: int, _end: int, _flags: int, _context: object) -> None:
+            found.append(number)
+
+        self._once.scan(block, match_event_handler=on_match, scratch=self._scratch_once)
         return found
 
 
 class SignatureScanner:
     """All signatures of a catalogue; tells for each line of a block which of them may match it."""
 
-    def __init__(self, signatures: Sequence[Signature]) -> None:
-        self._literals = LiteralScanner(literal for entry in signatures for literal in entry.literals)
-        self._by_literal: dict[str, list[Signature]] = {}
+    def __init__(self, signatures: Sequence[Signature], marks: Iterable[str] = ()) -> None:
+        """`marks` are further literals worth reading about, such as where a traceback begins."""
+        by_literal: dict[str, list[Signature]] = {literal: [] for literal in marks}
         for entry in signatures:
             for literal in entry.literals:
-                self._by_literal.setdefault(literal, []).append(entry)
+                by_literal.setdefault(literal, []).append(entry)
+        self.literals = LiteralScanner(by_literal)
+        self._entries = [by_literal[literal] for literal in self.literals.literals]
 
     def candidates(self, block: bytes, line_ends: Sequence[int]) -> dict[int, list[Signature]]:
         """Map line index → signatures with a literal in that line.
@@ -58,14 +73,14 @@ class SignatureScanner:
         `line_ends` are the offsets just behind each line's newline, ascending.
         """
         lines: dict[int, dict[str, Signature]] = {}
-        for end, number in self._literals.scan(block):
-            line = bisect_right(line_ends, end - 1)
-            entries = lines.setdefault(line, {})
-            for entry in self._by_literal[self._literals.literal(number)]:
-                entries[entry.id] = entry
+        for end, number in self.literals.scan(block):
+            if entries := self._entries[number]:
+                known = lines.setdefault(bisect_right(line_ends, end - 1), {})
+                for entry in entries:
+                    known[entry.id] = entry
         return {line: list(entries.values()) for line, entries in lines.items()}
 
 
-def speakers(matches: dict[str, dict[str, str]], signatures: dict[str, Signature]) -> list[str]:
-    """Of the signatures that match one line (id → captures), those that speak: none yields to another match."""
+def speakers(matches: Mapping[str, object], signatures: Mapping[str, Signature]) -> list[str]:
+    """Of the signatures that match one line (by id), those that speak: none yields to another match."""
     return [entry for entry in matches if not (signatures[entry].yields_to & matches.keys())]

@@ -46,11 +46,11 @@ def _after_the_end(view: CaseView) -> Hypothesis | None:
     if (
         finished is None
         or state_of(view) in _STOPPED
-        or (last and last.source is finished.source and last.order > finished.order)
+        or (last and last.source == finished.source and last.order > finished.order)
     ):
         return None
     later = [hit for hit in view.case.hits if hit.signature.role in _TROUBLE and hit.place.attempt == view.attempt]
-    if not later or any(hit.place.source is not finished.source or hit.place.order < finished.order for hit in later):
+    if not later or any(hit.place.source != finished.source or hit.place.order < finished.order for hit in later):
         return None
     return Hypothesis(
         cause="teardown-hang", score=0.85, reason="training had said that it was done before anything went wrong",

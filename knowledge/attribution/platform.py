@@ -104,7 +104,7 @@ def _silent_before(view: CaseView, hits: list[Hit]) -> Iterator[Hypothesis]:
     if ended is None or pulse.last is None or pulse.last.seconds is None:
         return
     quiet = ended - pulse.last.seconds
-    if not any(hit.place.source is pulse.last.source for hit in hits):
+    if not any(hit.place.source == pulse.last.source for hit in hits):
         quiet %= 3600  # logs without a zone: whole hours between two sources mean nothing
     if quiet <= max(_QUIET, 10 * pulse.pace):
         return

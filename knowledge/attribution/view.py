@@ -267,7 +267,7 @@ class CaseView:
     def handled(self, story: RankStory, order: int, source: object) -> bool:
         """Whether training went on after a line: then it killed nobody."""
         progress = story.last_progress
-        return progress is not None and progress.source is source and progress.order > order
+        return progress is not None and progress.source == source and progress.order > order
 
     @cached_property
     def own(self) -> dict[int, list[Own]]:
@@ -288,11 +288,11 @@ class CaseView:
         return place.rank is None and place.attempt == self.attempt and place.source.kind not in _LOCAL_KINDS
 
     def _own(self, rank: int, story: RankStory) -> list[Own]:
-        by_line: dict[tuple[int, int], list[Hit]] = {}
+        by_line: dict[tuple[str, int], list[Hit]] = {}
         for hit in story.hits:
-            by_line.setdefault((id(hit.place.source), hit.place.order), []).append(hit)
+            by_line.setdefault((hit.place.source.name, hit.place.order), []).append(hit)
         found: list[Own] = []
-        used: set[tuple[int, int]] = set()
+        used: set[tuple[str, int]] = set()
         chained = {id(traceback.chained_to) for traceback in story.tracebacks if traceback.chained_to}
         for traceback in story.tracebacks:
             if id(traceback) in chained or self.handled(story, traceback.end.order, traceback.end.source):
@@ -301,7 +301,7 @@ class CaseView:
             if own:
                 found.append(own)
         for hit in story.hits:
-            place = (id(hit.place.source), hit.place.order)
+            place = (hit.place.source.name, hit.place.order)
             if hit.signature.role is SignatureRole.ROOT and place not in used and not _names_others(hit, rank):
                 if self.handled(story, hit.place.order, hit.place.source):
                     continue
@@ -310,7 +310,7 @@ class CaseView:
 
     @staticmethod
     def _of_traceback(
-        rank: int, traceback: Traceback, by_line: dict[tuple[int, int], list[Hit]], used: set[tuple[int, int]]
+        rank: int, traceback: Traceback, by_line: dict[tuple[str, int], list[Hit]], used: set[tuple[str, int]]
     ) -> Own | None:
         chain: list[Traceback] = []
         link: Traceback | None = traceback
@@ -318,7 +318,7 @@ class CaseView:
             chain.append(link)
             link = link.chained_to
         for link in reversed(chain):
-            places = [(id(link.end.source), order) for order in range(link.end.order, link.last_order + 1)]
+            places = [(link.end.source.name, order) for order in range(link.end.order, link.last_order + 1)]
             hits = [hit for place in places for hit in by_line.get(place, [])]
             used.update(places)
             root = next(

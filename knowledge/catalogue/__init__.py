@@ -11,6 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from knowledge.cache import parse_all, parse_yaml
+from knowledge.reading.marks import MARKS
 from knowledge.scanning import SignatureScanner
 from knowledge.signature import Signature
 
@@ -36,7 +37,7 @@ class Catalogue:
     @cached_property
     def scanner(self) -> SignatureScanner:
         """The compiled literals of all entries."""
-        return SignatureScanner(list(self.entries.values()))
+        return SignatureScanner(list(self.entries.values()), MARKS)
 
 
 def read_entry(path: Path) -> Signature:

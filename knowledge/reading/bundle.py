@@ -54,7 +54,7 @@ _TORCHRUN_FOLDER = re.compile(r"attempt_\d+/(?P<local>\d{1,3})/(?:stdout|stderr)
 
 @dataclass(slots=True, eq=False)
 class Source:
-    """One file of evidence. `name` is how people are told of it; `kind` is None until its content was seen."""
+    """One file of evidence, the same as another of its name. `name` is how people are told of it; `kind` is None until its content was seen."""
 
     name: str
     path: Path
@@ -63,6 +63,12 @@ class Source:
     local_rank: int | None = None
     host: str | None = None
     attempt: int | None = None
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Source) and other.name == self.name
+
+    def __hash__(self) -> int:
+        return hash(self.name)
 
     def open(self) -> IO[bytes]:
         """Open for reading bytes; gzip and zstd are unpacked. Raises UnreadableEvidence."""

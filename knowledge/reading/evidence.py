@@ -10,7 +10,7 @@ from knowledge.reading.clocks import Timestamp
 from knowledge.signature import Signature
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, eq=False)
 class Place:
     """Where a line stands and who wrote it. `order` grows through one source (lines, and pieces of lines)."""
 
@@ -30,7 +30,7 @@ class Place:
         return self.time.seconds if self.time else None
 
 
-@dataclass(slots=True, frozen=True)
+@dataclass(slots=True, eq=False)
 class Hit:
     """A catalogue entry that matched a line."""
 
@@ -122,21 +122,44 @@ class Process:
     address: str | None = None
 
 
+_INTERVALS = 32  # progress lines over which the pace is measured
+
+
 @dataclass(slots=True)
 class Pulse:
     """Signs of life of one attempt, from whichever rank they come."""
 
-    first: Place | None = None  # the first progress line
-    last: Place | None = None
+    last: Place | None = None  # the last progress line
     count: int = 0
     finished: Place | None = None  # somebody said that training was done
+    recent: list[float] = field(default_factory=list)  # times of the last progress lines of one source, seconds
+
+    def beat(self, place: Place) -> None:
+        """Note a progress line."""
+        if self.last is None or self.last.source != place.source:
+            self.recent = []
+        self.last = place
+        self.count += 1
+        if place.seconds is not None:
+            self.recent.append(place.seconds)
+            del self.recent[:-_INTERVALS]
 
     @property
     def pace(self) -> float:
-        """Seconds between progress lines, on average; 0 where not known."""
-        if not self.first or not self.last or self.count < 2 or self.first.seconds is None or self.last.seconds is None:
+        """Seconds between progress lines of late, on average; 0 where not known."""
+        if len(self.recent) < 2:
             return 0.0
-        return max(0.0, (self.last.seconds - self.first.seconds) / (self.count - 1))
+        return max(0.0, (self.recent[-1] - self.recent[0]) / (len(self.recent) - 1))
+
+    def absorb(self, other: Pulse) -> None:
+        """Take what another source told of the same attempt."""
+        newer = self.last is None or (
+            other.last is not None and (other.last.seconds or 0.0) >= (self.last.seconds or 0.0)
+        )
+        if other.last is not None and newer:
+            self.last, self.recent = other.last, other.recent
+        self.count += other.count
+        self.finished = other.finished or self.finished
 
 
 @dataclass(slots=True)
@@ -157,12 +180,24 @@ class RankStory:
     tracebacks: list[Traceback] = field(default_factory=list)
     stacks: list[Stack] = field(default_factory=list)
 
+    def absorb(self, other: RankStory) -> None:
+        """Take what a later source told of the same rank."""
+        self.lines += other.lines
+        self.first = self.first or other.first
+        self.last = other.last or self.last
+        self.words = other.words or self.words
+        self.last_step = other.last_step if other.last_step is not None else self.last_step
+        self.last_progress = other.last_progress or self.last_progress
+        self.finished = other.finished or self.finished
+        self.truncated = self.truncated or other.truncated
+        self.stacks += other.stacks
+
 
 @dataclass(slots=True)
 class CaseEvidence:
     """All that was read about one job."""
 
-    job: JobFacts
+    job: JobFacts = field(default_factory=JobFacts)
     sources: list[Source] = field(default_factory=list)
     stories: dict[tuple[int, int], RankStory] = field(default_factory=dict)  # (attempt, rank)
     processes: dict[int, Process] = field(default_factory=dict)  # by rank, the latest attempt's
@@ -174,7 +209,6 @@ class CaseEvidence:
     pod_nodes: dict[str, str] = field(default_factory=dict)  # pod → node
     interfaces: dict[str, tuple[str, str]] = field(default_factory=dict)  # host → network interface and its address
     pulses: dict[int, Pulse] = field(default_factory=dict)  # by attempt
-    last_lines: dict[str, Place] = field(default_factory=dict)  # by source name
     bytes: int = 0
     lines: int = 0
 
@@ -189,3 +223,25 @@ class CaseEvidence:
         if key not in self.stories:
             self.stories[key] = RankStory(rank=rank, attempt=attempt)
         return self.stories[key]
+
+    def absorb(self, other: CaseEvidence) -> None:
+        """Take what one source told; sources come in their order."""
+        for (attempt, rank), story in other.stories.items():
+            self.story(attempt, rank).absorb(story)
+        for attempt, pulse in other.pulses.items():
+            self.pulses.setdefault(attempt, Pulse()).absorb(pulse)
+        self.hits += other.hits
+        self.tracebacks += other.tracebacks
+        self.exits += other.exits
+        self.pod_nodes.update(other.pod_nodes)
+        self.bytes += other.bytes
+        self.lines += other.lines
+
+    def settle(self) -> None:
+        """Give each rank's story its hits and tracebacks, once all sources are read."""
+        for hit in self.hits:
+            if hit.place.rank is not None:
+                self.story(hit.place.attempt, hit.place.rank).hits.append(hit)
+        for traceback in self.tracebacks:
+            if traceback.end.rank is not None:
+                self.story(traceback.end.attempt, traceback.end.rank).tracebacks.append(traceback)

@@ -1,117 +1,130 @@
-"""Which parts of a file are read line by line: all of a small one; of a large one its head, its tail, and a window
-round every line in which a literal of the catalogue stands."""
+"""Which parts of a file are read line by line: all of a small one; of a large one its head, its tail, and what stands
+round the lines that a literal of the catalogue marks. The rest is only searched, at the speed of memory.
+
+Files are streamed: no more than a block and a tail of any file is in memory.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import IO
 
 from knowledge.scanning import LiteralScanner
 
-WHOLE = 24 << 20
-"""Bytes up to which a file is read whole."""
-HEAD = 2 << 20
-TAIL = 6 << 20
-BLOCK = 4 << 20
-BEFORE, AFTER = 4 << 10, 16 << 10  # bytes round a hit
-STORM = 400  # windows that one literal may open
+BLOCK = 4 << 20  # bytes read at once
+PIECE = 128 << 10  # bytes searched at once
+BEFORE, AFTER = 2 << 10, 12 << 10  # bytes read round a hit
+STORM = 60  # pieces in which one literal may open windows; what repeats more often is only searched for others
+
+
+@dataclass(slots=True, frozen=True)
+class Plan:
+    """How much of one file is read line by line. All in bytes."""
+
+    whole: int  # files up to this size are read whole
+    head: int
+    tail: int
+
+
+ONE_RANK = Plan(whole=192 << 10, head=12 << 10, tail=32 << 10)
+MANY_RANKS = Plan(whole=8 << 20, head=512 << 10, tail=2 << 20)
 
 
 @dataclass(slots=True, frozen=True)
 class Region:
-    """`data` begins with line number `line` (from 1). `whole` when nothing was left out of the file."""
+    """Consecutive lines. `data` begins with line number `line` (from 1); `cut`: the file ends there, in mid-line."""
 
     data: bytes
     line: int
-    whole: bool
-    cut: bool  # the file's very last line has no newline
+    cut: bool = False
 
 
-def _blocks(stream: IO[bytes]) -> Iterator[bytes]:
-    """Blocks that end with a whole line, except the last."""
-    rest = b""
-    while block := stream.read(BLOCK):
-        block = rest + block
-        end = block.rfind(b"\n") + 1
-        if not end and len(block) < 4 * BLOCK:
-            rest = block
-            continue
-        end = end or len(block)
-        rest = block[end:]
-        yield block[:end]
+def read_regions(stream: IO[bytes], literals: LiteralScanner, plan: Plan) -> Iterator[Region]:
+    """Yield the regions of one file, in order, never the same line twice."""
+    first = stream.read(plan.whole + 1)
+    if len(first) <= plan.whole:
+        yield Region(first, 1, cut=bool(first) and not first.endswith(b"\n"))
+        return
+    end = first.rfind(b"\n", 0, plan.head) + 1 or plan.head
+    yield Region(first[:end], 1)
+    search = _Search(literals)
+    line = 1 + first.count(b"\n", 0, end)
+    waiting: deque[tuple[bytes, int]] = deque()  # pieces that may turn out to be the tail
+    size = 0
+    for piece in _pieces(first[end:], stream):
+        waiting.append((piece, line))
+        size += len(piece)
+        line += piece.count(b"\n")
+        while size - len(waiting[0][0]) >= plan.tail:
+            old, number = waiting.popleft()
+            size -= len(old)
+            yield from search.windows(old, number)
+    rest = b"".join(piece for piece, _ in waiting)
+    number = waiting[0][1] if waiting else line
+    start = rest.rfind(b"\n", 0, max(0, len(rest) - plan.tail)) + 1
+    if start:
+        yield from search.windows(rest[:start], number)
+    yield Region(rest[start:], number + rest.count(b"\n", 0, start), cut=not rest.endswith(b"\n"))
+
+
+def _pieces(head: bytes, stream: IO[bytes]) -> Iterator[bytes]:
+    """Pieces of about PIECE bytes that end with a whole line; a line longer than a block is cut."""
+    rest = head
+    while True:
+        position = 0
+        while len(rest) - position > PIECE:
+            end = rest.rfind(b"\n", position, position + PIECE) + 1 or rest.find(b"\n", position + PIECE) + 1
+            if not end:
+                break
+            yield rest[position:end]
+            position = end
+        rest = rest[position:]
+        block = stream.read(BLOCK)
+        if not block:
+            break
+        if len(rest) > BLOCK:
+            yield rest
+            rest = b""
+        rest += block
     if rest:
         yield rest
 
 
-def read_regions(stream: IO[bytes], literals: LiteralScanner) -> Iterator[Region]:
-    """Yield the regions of one file, in order, never the same line twice."""
-    data = stream.read(WHOLE + 1)
-    if len(data) <= WHOLE:
-        yield Region(data, 1, whole=True, cut=bool(data) and not data.endswith(b"\n"))
-        return
-    line = 1
-    seen: Counter[int] = Counter()
-    tail: list[tuple[bytes, int]] = []
-    size = 0
-    first = True
-    for block in _chain(data, stream):
-        if first:
-            yield Region(block, line, whole=False, cut=False)
-            first = False
-        else:
-            tail.append((block, line))
-            size += len(block)
-            while size - len(tail[0][0]) >= TAIL:
-                old, number = tail.pop(0)
-                size -= len(old)
-                yield from _windows(old, number, literals, seen)
-        line += block.count(b"\n")
-    for block, number in tail:
-        yield Region(block, number, whole=False, cut=block is tail[-1][0] and not block.endswith(b"\n"))
+class _Search:
+    """Finds the windows round hits, piece after piece."""
 
+    def __init__(self, literals: LiteralScanner) -> None:
+        self._literals = literals
+        self._seen: Counter[int] = Counter()
+        self._over = 0  # bytes of the next piece that still belong to the last window
 
-def _chain(data: bytes, stream: IO[bytes]) -> Iterator[bytes]:
-    end = data.rfind(b"\n", 0, HEAD) + 1 or HEAD
-    yield data[:end]
-    position = end
-    while len(data) - position > BLOCK:
-        cut = data.rfind(b"\n", position, position + BLOCK) + 1 or position + BLOCK
-        yield data[position:cut]
-        position = cut
-    rest = _Joined(data[position:], stream)
-    yield from _blocks(rest)  # type: ignore[arg-type]
+    def windows(self, piece: bytes, line: int) -> Iterator[Region]:
+        """Yield what of a piece is to be read. `line` is the number of its first line."""
+        spans: list[list[int]] = []
+        if self._over:
+            spans.append([0, piece.find(b"\n", min(self._over, len(piece)) - 1) + 1 or len(piece)])
+            self._over = 0
+        fresh = {number for number in self._literals.present(piece) if self._seen[number] < STORM}
+        if fresh:
+            self._seen.update(fresh)
+            for end, number in self._literals.scan(piece):
+                if number in fresh:
+                    self._open(spans, piece, end)
+        position = 0
+        for start, stop in spans:
+            line += piece.count(b"\n", position, start)
+            yield Region(piece[start:stop], line)
+            line += piece.count(b"\n", start, stop)
+            position = stop
 
-
-class _Joined:
-    """A stream of bytes already read, then the rest of the file."""
-
-    def __init__(self, head: bytes, stream: IO[bytes]) -> None:
-        self._head, self._stream = head, stream
-
-    def read(self, size: int) -> bytes:
-        if self._head:
-            head, self._head = self._head, b""
-            return head
-        return self._stream.read(size)
-
-
-def _windows(block: bytes, line: int, literals: LiteralScanner, seen: Counter[int]) -> Iterator[Region]:
-    spans: list[list[int]] = []
-    for end, number in literals.scan(block):
-        seen[number] += 1
-        if seen[number] > STORM:
-            continue
-        start = block.rfind(b"\n", 0, max(0, end - BEFORE)) + 1
-        stop = block.find(b"\n", min(len(block), end + AFTER)) + 1 or len(block)
+    def _open(self, spans: list[list[int]], piece: bytes, end: int) -> None:
+        start = piece.rfind(b"\n", 0, max(0, end - BEFORE)) + 1
+        if end + AFTER > len(piece):
+            self._over = max(self._over, end + AFTER - len(piece))
+        stop = piece.find(b"\n", min(len(piece), end + AFTER)) + 1 or len(piece)
         if spans and start <= spans[-1][1]:
             spans[-1][1] = max(spans[-1][1], stop)
         else:
             spans.append([start, stop])
-    position = 0
-    for start, stop in spans:
-        line += block.count(b"\n", position, start)
-        yield Region(block[start:stop], line, whole=False, cut=False)
-        line += block.count(b"\n", start, stop)
-        position = stop

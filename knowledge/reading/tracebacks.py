@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from knowledge.reading.evidence import Frame, Place, Traceback
+from knowledge.reading.marks import TRACEBACK
 
-START = "Traceback (most recent call last)"
 _FRAME = re.compile(r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
 _EXCEPTION = re.compile(r"^(?P<type>[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*)(?:: ?(?P<message>.*))?$")
 _MESSAGE_LINES = 8
@@ -35,7 +35,7 @@ class TracebackReader:
 
     def feed(self, text: str, place: Place, tagged: bool) -> Traceback | None:
         """Take one line (`text` without launcher prefixes); return the traceback that it ends, if any."""
-        if START in text:
+        if TRACEBACK in text:
             self._start, self._frames, self._tagged, self._lines = place, [], tagged, 0
             return None
         if self._start is None:
