@@ -63,8 +63,3 @@ def test_rooms_import_only_what_they_may() -> None:
         [str(Path(sys.executable).parent / "lint-imports")], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stdout
-
-
-def test_the_hook_carries_the_project_s_version() -> None:
-    hook = (ROOT / "hooks" / "slurm" / "firstfault-hook").read_text(encoding="utf-8")
-    assert f'VERSION = "{PROJECT["project"]["version"]}"' in hook
