@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, cast
+from typing import IO
 
-import zstandard
 from pydantic import ValidationError
 
 from knowledge.errors import UnreadableEvidence
 from knowledge.job import JobFacts
+from knowledge.reading.compressed import open_log
 from knowledge.signature import SourceKind
 
 MAX_FILES = 20_000
@@ -71,15 +70,8 @@ class Source:
         return hash(self.name)
 
     def open(self) -> IO[bytes]:
-        """Open for reading bytes; gzip and zstd are unpacked. Raises UnreadableEvidence."""
-        try:
-            if self.path.suffix == ".gz":
-                return cast("IO[bytes]", gzip.open(self.path, "rb"))
-            if self.path.suffix == ".zst":
-                return cast("IO[bytes]", zstandard.ZstdDecompressor().stream_reader(self.path.open("rb"), closefd=True))
-            return self.path.open("rb")
-        except OSError as error:
-            raise UnreadableEvidence(f"cannot read {self.path}: {error.strerror or error}") from error
+        """Open for reading bytes, unpacked. Raises UnreadableEvidence, here or while reading."""
+        return open_log(self.path)
 
 
 @dataclass(slots=True)
