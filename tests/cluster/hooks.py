@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -36,11 +37,12 @@ class HookRun:
 class InstalledHooks:
     """Epilog, EpilogSlurmctld and JobComp of one cluster, reporting to `url`.
 
-    Made before the cluster, which starts with our `slurm_settings`; `configure` comes once it runs.
+    Made before the cluster, which starts with our `slurm_settings`; `configure` comes once it runs. The folder is our
+    own and goes with the `with` block: Slurm's users have to pass through it, which pytest's folders do not let them.
     """
 
-    def __init__(self, folder: Path, jobcomp: bool = True) -> None:
-        self.folder = folder
+    def __init__(self, names: tuple[str, ...] = ("epilog", "epilog_slurmctld", "jobcomp")) -> None:
+        self.folder = folder = Path(tempfile.mkdtemp(prefix="ff-hooks-", dir="/tmp"))
         folder.chmod(0o755)
         self._times = folder / "times"
         self._times.touch()
@@ -48,15 +50,23 @@ class InstalledHooks:
         hook = folder / "firstfault-hook"
         shutil.copy(HOOK, hook)
         hook.chmod(0o755)
-        names = ("epilog", "epilog_slurmctld", "jobcomp") if jobcomp else ("epilog", "epilog_slurmctld")
         for name in names:
             config = self._config("node" if name == "epilog" else "controller")
             script = folder / name
             script.write_text(STOPWATCH.format(config=config, hook=hook, name=name, times=self._times), "utf-8")
             script.chmod(0o755)
-        self.slurm_settings = {"Epilog": str(folder / "epilog"), "EpilogSlurmctld": str(folder / "epilog_slurmctld")}
-        if jobcomp:
-            self.slurm_settings |= {"JobCompType": "jobcomp/script", "JobCompLoc": str(folder / "jobcomp")}
+        lines = {
+            "epilog": {"Epilog": str(folder / "epilog")},
+            "epilog_slurmctld": {"EpilogSlurmctld": str(folder / "epilog_slurmctld")},
+            "jobcomp": {"JobCompType": "jobcomp/script", "JobCompLoc": str(folder / "jobcomp")},
+        }
+        self.slurm_settings = {key: value for name in names for key, value in lines[name].items()}
+
+    def __enter__(self) -> InstalledHooks:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def _config(self, place: str) -> Path:
         return self.folder / f"{place}.conf"

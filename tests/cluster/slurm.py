@@ -107,6 +107,18 @@ class Cluster:
             time.sleep(0.2)
         return state
 
+    def wait_for_step(self, job: str, seconds: float = 60) -> None:
+        """Until the job's first `srun` runs. A signal before that meets a shell that is not ready for it."""
+        self._until("slurmctld", lambda: f"{job}.0" in self.run("squeue", "-s", "-h", "-o", "%i").split(), seconds)
+
+    def take_down(self, node: str) -> None:
+        """Let the controller hold the node for dead. A slurmd that lives registers again and is taken back at once."""
+        self.run("scontrol", "update", f"nodename={node}", "state=down", "reason=rehearsal")
+
+    def wait_for_nodes(self) -> None:
+        """Until every node is idle again."""
+        self._until("slurmctld", self._all_nodes_idle, seconds=60)
+
     # --- starting and stopping
 
     def _start(self) -> None:
@@ -239,7 +251,7 @@ class Cluster:
             try:
                 if not (process / "comm").read_text().startswith("slurmstepd"):
                     continue
-                files = [os.readlink(file) for file in (process / "fd").iterdir()]
+                files = [str(file.readlink()) for file in (process / "fd").iterdir()]
             except OSError:
                 continue  # ended while we looked
             if any(file.startswith(f"{self.folder}/") for file in files):

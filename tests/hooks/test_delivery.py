@@ -30,7 +30,9 @@ def report(hook: Any, job: str = "7", *, size: int = 0) -> Any:
 
 
 def flush(config: Path) -> str:
-    done = subprocess.run([sys.executable, HOOK, "--config", config, "--flush"], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, HOOK, "--config", config, "--flush"], capture_output=True, text=True, check=False
+    )
     return done.stdout.strip() or done.stderr
 
 
@@ -185,7 +187,7 @@ def test_a_full_disk_costs_the_report_and_nothing_else(
 
     monkeypatch.setattr(hook.Report, "write", full)
     hook.deliver(report(hook), settings, spool)
-    assert os.listdir(spool.folder) == ["endings"]
+    assert [path.name for path in Path(spool.folder).iterdir()] == ["endings"]
     assert "No space left" in Path(settings.log_file).read_text()
 
 

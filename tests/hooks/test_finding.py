@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import pwd
 import socket
-from collections.abc import Callable
+import tempfile
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -163,16 +164,16 @@ def collected(hook: Any, settings: Any, job: Any) -> dict[str, bytes]:
 
 
 @pytest.fixture
-def of_nobody(job: MakeJob, settings: Any, tmp_path: Path) -> Any:
-    """A job of the user `nobody` that writes `out.log` into its own folder."""
-    for folder in (tmp_path, *tmp_path.parents[:3]):
-        folder.chmod(folder.stat().st_mode | 0o011)
-    work = tmp_path / "work"
-    work.mkdir()
-    os.chown(work, NOBODY.pw_uid, NOBODY.pw_gid)
-    settings.shared_paths = [str(tmp_path)]
-    return job(uid=NOBODY.pw_uid, gid=NOBODY.pw_gid, SLURM_JOB_USER="nobody", SLURM_JOB_WORK_DIR=str(work),
-               SLURM_JOB_STDOUT="out.log")  # fmt: skip
+def of_nobody(job: MakeJob, settings: Any) -> Iterator[Any]:
+    """A job of the user `nobody` that writes `out.log` into a folder of its own, which is inside one of root's."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as outer:
+        Path(outer).chmod(0o755)
+        work = Path(outer) / "work"
+        work.mkdir()
+        os.chown(work, NOBODY.pw_uid, NOBODY.pw_gid)
+        settings.shared_paths = [outer]
+        yield job(uid=NOBODY.pw_uid, gid=NOBODY.pw_gid, SLURM_JOB_USER="nobody", SLURM_JOB_WORK_DIR=str(work),
+                  SLURM_JOB_STDOUT="out.log")  # fmt: skip
 
 
 def own(path: Path, text: str = "") -> None:
@@ -188,11 +189,14 @@ def test_the_users_own_log_is_taken(hook: Any, settings: Any, of_nobody: Any) ->
 
 
 @as_root
-@pytest.mark.parametrize("trick", ["symlink", "hard link", "folder", "pipe", "own symlink", "link to a folder", "foreign"])
+@pytest.mark.parametrize(
+    "trick", ["symlink", "hard link", "folder", "pipe", "own symlink", "link to a folder", "foreign"]
+)
 def test_no_name_leads_to_a_file_that_is_not_the_users_log(
-    hook: Any, settings: Any, of_nobody: Any, tmp_path: Path, trick: str
+    hook: Any, settings: Any, of_nobody: Any, trick: str
 ) -> None:
-    secret = tmp_path / "shadow"
+    outer = Path(of_nobody.work_dir).parent
+    secret = outer / "shadow"
     secret.write_text("root:not-a-hash\n")
     secret.chmod(0o644)  # even one that everybody may read
     log = Path(of_nobody.work_dir) / "out.log"
@@ -207,10 +211,10 @@ def test_no_name_leads_to_a_file_that_is_not_the_users_log(
             os.mkfifo(log)
             os.chown(log, NOBODY.pw_uid, NOBODY.pw_gid)
         case "own symlink":
-            own(tmp_path / "elsewhere", "mine\n")
-            log.symlink_to(tmp_path / "elsewhere")
+            own(outer / "elsewhere", "mine\n")
+            log.symlink_to(outer / "elsewhere")
         case "link to a folder":
-            (Path(of_nobody.work_dir) / "sub").symlink_to(tmp_path)
+            (Path(of_nobody.work_dir) / "sub").symlink_to(outer)
             of_nobody.stdout = "sub/shadow"
         case "foreign":
             of_nobody.stdout = str(secret)
@@ -218,8 +222,8 @@ def test_no_name_leads_to_a_file_that_is_not_the_users_log(
 
 
 @as_root
-def test_root_reads_with_no_more_rights_than_the_user(hook: Any, settings: Any, of_nobody: Any, tmp_path: Path) -> None:
-    closed = tmp_path / "closed"
+def test_root_reads_with_no_more_rights_than_the_user(hook: Any, settings: Any, of_nobody: Any) -> None:
+    closed = Path(of_nobody.work_dir).parent / "closed"
     closed.mkdir(mode=0o700)
     own(closed / "out.log", "behind a door that only root may open\n")
     of_nobody.stdout = str(closed / "out.log")

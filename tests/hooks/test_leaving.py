@@ -30,7 +30,13 @@ def called(command: list[str], env: Mapping[str, str], **more: object) -> tuple[
     """(exit status, seconds) of a hook called as Slurm does: no PATH, one pipe for all output, read to its end."""
     began = time.monotonic()
     done = subprocess.run(  # type: ignore[call-overload]
-        command, env=dict(env), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=30, **more
+        command,
+        env=dict(env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        timeout=30,
+        **more,
     )
     assert done.stdout == b""
     return done.returncode, time.monotonic() - began
@@ -92,7 +98,9 @@ def test_python_leaves_by_itself_where_there_is_no_setsid(tmp_path: Path, interp
 def test_no_trouble_of_ours_becomes_slurms(tmp_path: Path, trouble: str) -> None:
     config = tmp_path / "hook.conf"
     env = {**EPILOG, "FIRSTFAULT_HOOK_CONFIG": str(config)}
-    good = f"[hook]\nurl = http://127.0.0.1:9\ntoken = x\nwait = 1\nspool = {tmp_path}/spool\nlog_file = {tmp_path}/log\n"
+    good = (
+        f"[hook]\nurl = http://127.0.0.1:9\ntoken = x\nwait = 1\nspool = {tmp_path}/spool\nlog_file = {tmp_path}/log\n"
+    )
     match trouble:
         case "configuration is a folder":
             config.mkdir()
@@ -104,7 +112,9 @@ def test_no_trouble_of_ours_becomes_slurms(tmp_path: Path, trouble: str) -> None
         case "no network":
             config.write_text(good)
         case "disk full":
-            config.write_text(good.replace(f"{tmp_path}/spool", "/dev/full/spool").replace(f"{tmp_path}/log", "/dev/full"))
+            config.write_text(
+                good.replace(f"{tmp_path}/spool", "/dev/full/spool").replace(f"{tmp_path}/log", "/dev/full")
+            )
         case "no path":
             config.write_text(good)
             env["PATH"] = ""

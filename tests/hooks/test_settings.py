@@ -54,7 +54,9 @@ def test_a_configuration_that_others_may_change_is_not_used(hook: Any, config: P
         hook.Settings(str(config))
 
 
-@pytest.mark.parametrize(("text", "value"), [("16M", 16 << 20), ("10m", 600), ("1.5G", 3 << 29), ("7", 7), ("72h", 259_200)])
+@pytest.mark.parametrize(
+    ("text", "value"), [("16M", 16 << 20), ("10m", 600), ("1.5G", 3 << 29), ("7", 7), ("72h", 259_200)]
+)
 def test_sizes_and_times_have_units(hook: Any, text: str, value: int) -> None:
     assert hook.quantity(text) == value
 
@@ -64,7 +66,7 @@ def test_check_says_what_stands_in_the_way(config: Path, intake: Intake, tmp_pat
     scontrol.write_text("#!/bin/sh\nexit 1\n")
     scontrol.chmod(0o755)
     config.write_text(config.read_text() + f"slurm_bin = {tmp_path}\n")
-    command = [sys.executable, HOOK, "--config", config, "--check"]
+    command = [sys.executable, str(HOOK), "--config", str(config), "--check"]
     told = subprocess.run(command, capture_output=True, text=True, check=False)
     assert told.returncode == 1
     assert "ok    spool" in told.stdout

@@ -146,8 +146,8 @@ def test_newer_versions_write_the_state_with_flags(hook: Any) -> None:
         ("slurmstepd: error: *** JOB 30 ON n1 CANCELLED AT 2026-11-30T08:10:08 DUE TO TIME LIMIT ***", "time"),
         ("slurmstepd: error: *** JOB 30 ON n1 CANCELLED AT 2026-11-30T08:10:08 DUE TO PREEMPTION ***", "preemption"),
         ("slurmstepd: error: *** JOB 30 ON n1 CANCELLED AT 2026-11-30T08:10:08 DUE TO JOB REQUEUE ***", "requeue"),
-        ("slurmstepd: error: *** JOB 30 ON n1 CANCELLED AT 2026-11-30T08:10:08 DUE TO NODE FAILURE, SEE SLURMCTLD LOG "
-         "FOR DETAILS ***", "node"),
+        ("error: *** JOB 30 ON n1 CANCELLED AT 2026-11-30T08:10:08 DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***",
+         "node"),
         ("slurmstepd: error: *** STEP 30.0 ON n1 CANCELLED AT 2026-11-30T08:10:08 ***", ""),
         ("slurmstepd: error: *** JOB 31 ON n1 CANCELLED AT 2026-11-30T08:10:08 ***", ""),
         ("RuntimeError: boom", ""),

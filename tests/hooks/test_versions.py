@@ -27,7 +27,8 @@ def test_a_linter_that_knows_says_3_6_is_enough() -> None:
 
 
 def test_it_has_the_version_of_the_project(hook: Any) -> None:
-    assert hook.VERSION == tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    assert project["version"] == hook.VERSION
 
 
 def test_the_example_of_a_configuration_says_the_defaults(hook: Any) -> None:
@@ -43,9 +44,11 @@ def test_a_recorded_job_is_sent_the_same_by_every_version(
 ) -> None:
     logs = tmp_path / "case" / "logs"
     logs.mkdir(parents=True)
-    (tmp_path / "case" / "job.json").write_text('{"job_id": 48213, "nodes": ["n1", "n2"], "comment": "mail a@example.com"}')
+    (tmp_path / "case" / "job.json").write_text(
+        '{"job_id": 48213, "nodes": ["n1", "n2"], "comment": "mail a@example.com"}'
+    )
     (logs / "rank-2.err").write_text("RuntimeError: boom\npassword=hunter22\n")
-    command = [interpreter, "-I", "-W", "error", HOOK, "--config", config, "--replay", tmp_path / "case"]
+    command = [interpreter, "-I", "-W", "error", str(HOOK), f"--config={config}", "--replay", str(tmp_path / "case")]
     sent = subprocess.run(command, capture_output=True, text=True, check=False)
     assert (sent.returncode, sent.stderr) == (0, "")
     assert sent.stdout == f"incident inc-48213-0 {intake.url}/v1/incidents/inc-48213-0\n"
