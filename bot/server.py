@@ -99,7 +99,7 @@ async def running(settings: Settings) -> AsyncIterator[Service]:
         await _provision(settings, repository)
         blobs = BlobStore(folder / "blobs")
         metrics, due, mail = Metrics(), Wake(), Wake()
-        takers, readers = Workers(1), Workers(settings.pipeline.workers, prepare)
+        takers, readers = Workers(settings.limits.upload_workers), Workers(settings.pipeline.workers, prepare)
         for workers in (takers, readers):
             stack.push_async_callback(workers.close)
             warming = asyncio.create_task(workers.warm_up())

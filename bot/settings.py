@@ -131,7 +131,8 @@ class Limits(_Section):
     log_bytes: Count = 32 * MEBI
     incident_bytes: Count = 1024 * MEBI
     logs: Count = 4096
-    uploads_at_once: Count = 4
+    uploads_at_once: Count = 8  # held in memory
+    upload_workers: Annotated[int, Field(ge=1, le=64)] = 2  # processes that decompress and redact
     upload_seconds: Seconds = 120
 
 

@@ -56,8 +56,9 @@ class Workers:
             self._idle.put_nowait(worker)
 
     async def warm_up(self) -> None:
-        """Start the processes now, so that the first work need not wait. Problems show when there is work."""
-        await asyncio.gather(*(self.run(_WARM_UP_SECONDS, os.getpid) for _ in self._workers), return_exceptions=True)
+        """Start one process now, so that the first work need not wait; the others start when there is much to do."""
+        with suppress(Exception):  # the first work will say what is wrong
+            await self.run(_WARM_UP_SECONDS, os.getpid)
 
     async def close(self) -> None:
         """End all processes, working or not."""

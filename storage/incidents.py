@@ -7,7 +7,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
-from sqlalchemy import ColumnElement, func
+from sqlalchemy import ColumnElement, func, or_
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col, select
 
@@ -164,17 +164,19 @@ class Incidents:
         """
         async with self._database.writing() as session:
             incident = await _locked(session, incident_id)
-            others = {row.name: row for row in await session.scalars(select(LogFile).where(_of(incident_id)))}
-            known = others.pop(log.name, None)
+            known = (await session.scalars(select(LogFile).where(_of(incident_id), _named(log.name)))).one_or_none()
             if known is not None and known.sha256 == log.sha256:
                 return log.blob
-            if len(others) >= room.logs:
+            others = [_of(incident_id), col(LogFile.name) != log.name]
+            held = await session.execute(select(func.count(), func.coalesce(func.sum(LogFile.bytes), 0)).where(*others))
+            count, size = held.one()
+            if count >= room.logs:
                 raise NoRoomError("limits.logs", room.logs)
-            if sum(row.bytes for row in others.values()) + log.bytes > room.bytes:
+            if size + log.bytes > room.bytes:
                 raise NoRoomError("limits.incident_bytes", room.bytes)
-            for other in others:
-                if other.startswith(log.name + "/") or log.name.startswith(other + "/"):
-                    raise NameConflictError(other)
+            conflict = await session.scalar(select(LogFile.name).where(*others, _in_the_way_of(log.name)).limit(1))
+            if conflict is not None:
+                raise NameConflictError(conflict)
             replaced = None
             if known is None:
                 known = LogFile(incident_id=incident_id, name=log.name, sha256="", bytes=0, blob="")
@@ -228,6 +230,18 @@ def _is(key: Key) -> tuple[ColumnElement[bool], ...]:
 
 def _of(incident_id: str) -> ColumnElement[bool]:
     return col(LogFile.incident_id) == incident_id
+
+
+def _named(name: str) -> ColumnElement[bool]:
+    return col(LogFile.name) == name
+
+
+def _in_the_way_of(name: str) -> ColumnElement[bool]:
+    """Whether a log is a folder of `name`, or stands in the folder `name`."""
+    parts = name.split("/")
+    folders = ["/".join(parts[:depth]) for depth in range(1, len(parts))]
+    inside = f"{name}/"
+    return or_(col(LogFile.name).in_(folders), func.substr(LogFile.name, 1, len(inside)) == inside)
 
 
 async def _locked(session: AsyncSession, incident_id: str) -> Incident:

@@ -41,9 +41,9 @@ def receive(upload: Upload) -> Kept:
 
 
 def redact_facts(value: Any, salt: bytes) -> Any:
-    """Return a JSON value with the secrets in its strings redacted."""
+    """Return a JSON value with the secrets in its strings redacted, and only characters that every database keeps."""
     if isinstance(value, str):
-        return redact(value, salt)
+        return redact(value.replace("\0", "").encode("utf-8", "replace").decode(), salt)
     if isinstance(value, list):
         return [redact_facts(item, salt) for item in value]
     if isinstance(value, dict):

@@ -53,7 +53,7 @@ class Intake:
 
     def operations(self) -> list[Operation]:
         """Return the routes of the wire."""
-        one = "/v1/incidents/{id}"
+        one = "/v1/incidents/{id:[0-9a-f]+}"
         return [
             Operation(
                 "POST",

@@ -10,13 +10,13 @@ from storage.incidents import IncidentView
 
 
 async def lay_out(view: IncidentView, blobs: BlobStore, folder: Path) -> None:
-    """Write the evidence into `folder`. Raises FileNotFoundError where a blob is gone.
+    """Write the evidence into `folder`, which is made. Raises FileNotFoundError where a blob is gone.
 
     Names of logs were checked when they came in; that they stay inside `folder` is checked again.
     """
-    (folder / "job.json").write_text(json.dumps(view.job), encoding="utf-8")
     logs = (folder / "logs").resolve()
-    logs.mkdir()
+    logs.mkdir(parents=True)
+    (folder / "job.json").write_text(json.dumps(view.job), encoding="utf-8")
     for log in view.logs:
         target = logs / log.name
         if not target.resolve().is_relative_to(logs):

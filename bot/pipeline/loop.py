@@ -146,8 +146,13 @@ class Pipeline:
 
     async def _in_worker(self, view: IncidentView) -> Diagnosis:
         with tempfile.TemporaryDirectory(prefix="case-", dir=self.folder) as folder:
-            await lay_out(view, self.blobs, Path(folder))
-            return Diagnosis.model_validate_json(await self.workers.run(self.timeout, self.work, Path(folder)))
+            case = Path(folder) / "case"
+            try:
+                await lay_out(view, self.blobs, case)
+            except FileNotFoundError:  # a log was replaced by a longer one meanwhile
+                case = Path(folder) / "again"
+                await lay_out(await self.repository.incidents.view(view.incident.id), self.blobs, case)
+            return Diagnosis.model_validate_json(await self.workers.run(self.timeout, self.work, case))
 
     def _failed(self, view: IncidentView, reason: str, kind: str) -> tuple[Diagnosis, str]:
         self.metrics.diagnosis_failures.labels(kind).inc()

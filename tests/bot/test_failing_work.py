@@ -125,6 +125,22 @@ async def test_evidence_that_kills_the_service_is_given_up_in_the_end(bench: Cal
     assert view.incident.due_at is None
 
 
+async def test_a_log_that_is_replaced_meanwhile_is_read_anew(bench: Callable[..., Bench]) -> None:
+    made = bench(diagnose_folder)
+    claimed = await made.repository.diagnoses.claim(made.pipeline.lease)
+    assert claimed is not None
+    blobs = made.pipeline.blobs
+    longer = ReceivedLog("rank-0.log", "1" * 64, 100, blobs.write(made.incident_id, b"step 1\n" + FAILED_RANK_0))
+    replaced = await made.repository.incidents.add_log(made.incident_id, longer, Room(10, 1 << 20), NOW)
+    assert replaced is not None
+    await blobs.delete(replaced)
+    await made.pipeline.handle(claimed)
+    view = await made.repository.incidents.view(made.incident_id)
+    assert view.diagnosis is not None
+    assert view.diagnosis.error is None
+    assert view.incident.due_at is not None, "the new log deserves another look"
+
+
 async def test_no_evidence_is_left_lying_about(bench: Callable[..., Bench]) -> None:
     made = bench(diagnose_folder)
     await made.handle()

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import http.client
 import itertools
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -178,6 +179,15 @@ async def test_a_wrong_body_is_answered_with_what_is_wrong(client: Client, body:
     assert status == 400
     code(answer)
     assert named in answer["error"]["message"] + answer["error"]["hint"]
+
+
+async def test_characters_that_no_database_keeps_are_dropped(client: Client) -> None:
+    body = json.dumps(opening(job_id="odd", reporter="gpu\0-n01", job={"name": "a\0b\ud800c"}))
+    status, answer = await client.ask("POST", "/v1/incidents", data=body)
+    assert status == 202
+    incident = await client.incident(answer["id"])
+    assert incident["job"]["name"] == "ab?c"
+    assert incident["reports"][0]["reporter"] == "gpu-n01"
 
 
 async def test_an_unknown_route_is_a_json_error_too(client: Client) -> None:
