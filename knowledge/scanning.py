@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import hyperscan
 
@@ -55,30 +56,43 @@ class LiteralScanner:
         return found
 
 
+@dataclass(slots=True)
+class Candidate:
+    """What the literals in one line make worth looking at."""
+
+    entries: dict[str, Signature] = field(default_factory=dict)  # by id
+    marks: set[str] = field(default_factory=set)
+
+
 class SignatureScanner:
     """All signatures of a catalogue; tells for each line of a block which of them may match it."""
 
     def __init__(self, signatures: Sequence[Signature], marks: Iterable[str] = ()) -> None:
         """`marks` are further literals worth reading about, such as where a traceback begins."""
-        by_literal: dict[str, list[Signature]] = {literal: [] for literal in marks}
+        by_literal: dict[str, list[Signature]] = {}
         for entry in signatures:
             for literal in entry.literals:
                 by_literal.setdefault(literal, []).append(entry)
-        self.literals = LiteralScanner(by_literal)
-        self._entries = [by_literal[literal] for literal in self.literals.literals]
+        self.marks = frozenset(marks)
+        self.literals = LiteralScanner([*by_literal, *self.marks])
+        self._entries = [by_literal.get(literal, []) for literal in self.literals.literals]
 
-    def candidates(self, block: bytes, line_ends: Sequence[int]) -> dict[int, list[Signature]]:
-        """Map line index → signatures with a literal in that line.
+    def candidates(self, block: bytes, line_ends: Sequence[int]) -> dict[int, Candidate]:
+        """Map line index → what its literals make worth looking at; lines without any are absent.
 
         `line_ends` are the offsets just behind each line's newline, ascending.
         """
-        lines: dict[int, dict[str, Signature]] = {}
+        lines: dict[int, Candidate] = {}
         for end, number in self.literals.scan(block):
-            if entries := self._entries[number]:
-                known = lines.setdefault(bisect_right(line_ends, end - 1), {})
-                for entry in entries:
-                    known[entry.id] = entry
-        return {line: list(entries.values()) for line, entries in lines.items()}
+            line = bisect_right(line_ends, end - 1)
+            candidate = lines.get(line)
+            if candidate is None:
+                candidate = lines[line] = Candidate()
+            for entry in self._entries[number]:
+                candidate.entries[entry.id] = entry
+            if (literal := self.literals.literals[number]) in self.marks:
+                candidate.marks.add(literal)
+        return lines
 
 
 def speakers(matches: Mapping[str, object], signatures: Mapping[str, Signature]) -> list[str]:

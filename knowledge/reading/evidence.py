@@ -6,23 +6,40 @@ from dataclasses import dataclass, field
 
 from knowledge.job import JobFacts
 from knowledge.reading.bundle import Source
-from knowledge.reading.clocks import Timestamp
+from knowledge.reading.clocks import Timestamp, parse_time
 from knowledge.signature import Signature
 
 
-@dataclass(slots=True, eq=False)
 class Place:
-    """Where a line stands and who wrote it. `order` grows through one source (lines, and pieces of lines)."""
+    """Where a line stands and who wrote it. `order` grows through one source (lines, and pieces of lines).
 
-    source: Source
-    line: int
-    order: int
-    text: str
-    rank: int | None
-    host: str | None
-    time: Timestamp | None
-    attempt: int = 0
-    local: int | None = None  # the local rank in front of the line, where the rank itself is not known
+    `local` is the local rank in front of the line, where the rank itself is not known. The time is parsed when asked for.
+    """
+
+    __slots__ = ("_time", "attempt", "host", "line", "local", "order", "rank", "source", "text", "year")
+
+    def __init__(
+        self,
+        source: Source,
+        line: int,
+        order: int,
+        text: str,
+        rank: int | None,
+        host: str | None,
+        attempt: int,
+        local: int | None,
+        year: int,
+    ) -> None:
+        self.source, self.line, self.order, self.text = source, line, order, text
+        self.rank, self.host, self.attempt, self.local, self.year = rank, host, attempt, local, year
+        self._time: Timestamp | bool | None = False
+
+    @property
+    def time(self) -> Timestamp | None:
+        """The line's own timestamp, or None."""
+        if isinstance(self._time, bool):
+            self._time = parse_time(self.text, self.year)
+        return self._time
 
     @property
     def seconds(self) -> float | None:
@@ -122,7 +139,7 @@ class Process:
     address: str | None = None
 
 
-_INTERVALS = 32  # progress lines over which the pace is measured
+_INTERVALS = 24  # progress lines over which the pace is measured
 
 
 @dataclass(slots=True)
@@ -130,9 +147,9 @@ class Pulse:
     """Signs of life of one attempt, from whichever rank they come."""
 
     last: Place | None = None  # the last progress line
-    count: int = 0
+    count: int = 0  # progress lines that were read; most of a long log's are not
     finished: Place | None = None  # somebody said that training was done
-    recent: list[float] = field(default_factory=list)  # times of the last progress lines of one source, seconds
+    recent: list[Place] = field(default_factory=list)  # the last progress lines of one source
 
     def beat(self, place: Place) -> None:
         """Note a progress line."""
@@ -140,16 +157,14 @@ class Pulse:
             self.recent = []
         self.last = place
         self.count += 1
-        if place.seconds is not None:
-            self.recent.append(place.seconds)
-            del self.recent[:-_INTERVALS]
+        self.recent.append(place)
+        del self.recent[:-_INTERVALS]
 
     @property
     def pace(self) -> float:
         """Seconds between progress lines of late, on average; 0 where not known."""
-        if len(self.recent) < 2:
-            return 0.0
-        return max(0.0, (self.recent[-1] - self.recent[0]) / (len(self.recent) - 1))
+        times = [place.seconds for place in self.recent if place.seconds is not None]
+        return max(0.0, (times[-1] - times[0]) / (len(times) - 1)) if len(times) > 1 else 0.0
 
     def absorb(self, other: Pulse) -> None:
         """Take what another source told of the same attempt."""
@@ -169,8 +184,7 @@ class RankStory:
     rank: int
     attempt: int = 0
     lines: int = 0
-    first: Place | None = None
-    last: Place | None = None  # the last line that is not noise of the launcher
+    last: Place | None = None
     words: list[Place] = field(default_factory=list)  # the last lines that are neither progress nor a catalogue's
     last_step: int | None = None
     last_progress: Place | None = None
@@ -183,7 +197,6 @@ class RankStory:
     def absorb(self, other: RankStory) -> None:
         """Take what a later source told of the same rank."""
         self.lines += other.lines
-        self.first = self.first or other.first
         self.last = other.last or self.last
         self.words = other.words or self.words
         self.last_step = other.last_step if other.last_step is not None else self.last_step

@@ -8,12 +8,6 @@ from collections.abc import Iterator
 
 from knowledge.reading.evidence import Exit, Place
 
-MARKS = re.compile(
-    r"exitcode|exit code|Exit code|exited|local_rank:|host      :|rank      :|Root Cause|Process name:|: tasks? [\d,-]+: |return code"
-    r"|terminated with signal|KILLED BY|BAD TERMINATION"
-)
-"""A line that this module may want."""
-
 _WORDS = {
     "segmentation fault": signals.SIGSEGV,
     "killed": signals.SIGKILL,
@@ -76,7 +70,7 @@ class ExitReader:
         self._hydra: tuple[int | None, str] | None = None
 
     def feed(self, text: str, place: Place) -> Iterator[Exit]:
-        """Take one line for which MARKS matched; yield the exits it tells of."""
+        """Take one line with a mark of `marks.ENDS`; yield the exits it tells of."""
         if "Root Cause (first observed failure)" in text:
             self._root_cause = True
         elif found := _BLOCK_HOST.match(text):

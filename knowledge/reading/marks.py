@@ -1,28 +1,22 @@
 """Literals that the reader itself looks for, beside the catalogue's: where a traceback begins, who starts, how it ended."""
 
-TRACEBACK = "Traceback (most recent call last)"
+from __future__ import annotations
 
-MARKS = (
-    TRACEBACK,
-    "(most recent call first)",
-    "exitcode  :",
-    "failed (exitcode",
-    "srun: error: ",
-    "Exit code:",
-    "EXIT CODE:",
-    "KILLED BY SIGNAL",
-    "Process name:",
-    "RUNNING AT",
-    "exited on signal",
-    "exits with return code",
-    ") exited",
-    "terminated with signal",
-    "world_size=",
-    "nranks ",
-    "GLOBAL_RANK",
-    "MPI rank ",
-    "world_rank=",
-    "Bootstrap : Using",
-    "spawned with command",
-    "Successfully assigned",
+TRACEBACK = "Traceback (most recent call last)"
+STACK = "(most recent call first)"
+
+ENDS = frozenset(
+    {
+        "exitcode", "exit code", "Exit code:", "EXIT CODE:", "KILLED BY SIGNAL", "Process name:", "RUNNING AT", "exited on signal",
+        "exits with return code", ") exited", "terminated with signal", "Root Cause (first", "  host      :", "  rank      :",
+        "srun: error: ",
+    }
+)  # fmt: skip
+"""A launcher's or the scheduler's words on how a process ended."""
+
+STARTS = frozenset(
+    {"world_size", "nranks ", "GLOBAL_RANK", "MPI rank ", "world_rank=", "Bootstrap : Using", "spawned with command"}
 )
+"""A process introduces itself."""
+
+MARKS = frozenset({TRACEBACK, STACK}) | ENDS | STARTS

@@ -16,12 +16,14 @@ _LEAVING = re.compile(
     r"(?i)\b(?:leaving|exiting|quitting|finishing|stopping early|early stop\w*|budget reached|reached \w+ budget"
     r"|no more (?:data|batches)|data exhausted|ran out of data|end of (?:data|epoch|shard)|finished its (?:data|shard))\b"
 )
-MARKS = re.compile(r"(?i)step|iter|it/s|s/it|epoch|train|done")
-"""A line that this module may want."""
+_STEPS = ("step", "iter", "it/s", "s/it", "poch", "Step", "Iter", "STEP")
+_ENDS = ("inish", "omplet", "done", "ended", " ends", "stopped", "runtime", "successful", "exiting")
 
 
 def step_of(text: str) -> int | None:
     """The training step that a progress line tells; -1 for progress without a number; None: not progress."""
+    if not any(word in text for word in _STEPS):
+        return None
     found = _STEP.search(text)
     if found:
         return int(found["step"])
@@ -30,7 +32,7 @@ def step_of(text: str) -> int | None:
 
 def says_finished(text: str) -> bool:
     """Whether a line says that training as a whole came to its end."""
-    return _FINISHED.search(text) is not None
+    return any(word in text for word in _ENDS) and _FINISHED.search(text) is not None
 
 
 def says_leaving(text: str) -> bool:

@@ -28,7 +28,7 @@ class Plan:
     tail: int
 
 
-ONE_RANK = Plan(whole=192 << 10, head=12 << 10, tail=32 << 10)
+ONE_RANK = Plan(whole=128 << 10, head=6 << 10, tail=16 << 10)
 MANY_RANKS = Plan(whole=8 << 20, head=512 << 10, tail=2 << 20)
 
 

@@ -13,7 +13,7 @@ from knowledge.reading.prefixes import Habits, Prefix, learn_habits, strip_prefi
 from knowledge.reading.text import pieces
 from knowledge.signature import SourceKind
 
-_SAMPLE_RANK, _SAMPLE = 12 << 10, 256 << 10  # bytes at the head from which a file is judged
+_SAMPLE_RANK, _SAMPLE = 6 << 10, 256 << 10  # bytes at the head from which a file is judged
 _INLINE_RANK = re.compile(r"\b(?:rank[ =:]|\[Rank )(?P<rank>\d{1,6})\b")
 _BARE_RANK = re.compile(r"\[Rank (?P<rank>\d{1,6})\]")
 _PYTHON_LOG_PID = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +(?P<pid>\d+) ")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from knowledge.reading.evidence import Place, Stack
+from knowledge.reading.marks import STACK
 
-MARKS = re.compile(r"most recent call first")
 _FRAME = re.compile(r'^\s+File "[^"]+", line \d+ in (?P<function>\S+)')
 _MAX = 60
 
@@ -21,7 +21,7 @@ class StackReader:
     def feed(self, text: str, place: Place) -> Stack | None:
         """Take one line; return the stack that it ends, if any."""
         finished = None
-        if MARKS.search(text):
+        if STACK in text:
             finished = self.finish()
             self._place, self._functions = place, []
         elif self._place is not None:

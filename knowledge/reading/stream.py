@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterable
 
 from knowledge.catalogue import Catalogue
-from knowledge.reading import exits, identity, progress
-from knowledge.reading.clocks import parse_time
-from knowledge.reading.evidence import CaseEvidence, Exit, Hit, Place, Process, Pulse
-from knowledge.reading.marks import TRACEBACK
-from knowledge.reading.prefixes import strip_prefix
+from knowledge.reading import exits
+from knowledge.reading.evidence import CaseEvidence, Exit, Hit, Place, Process, Pulse, RankStory
+from knowledge.reading.marks import ENDS, STACK, STARTS, TRACEBACK
+from knowledge.reading.prefixes import Prefix, strip_prefix
+from knowledge.reading.progress import says_finished, step_of
 from knowledge.reading.regions import MANY_RANKS, ONE_RANK, Region, read_regions
 from knowledge.reading.roster import KINDS_OF_RANKS, Roster
-from knowledge.reading.stacks import MARKS as STACK_MARKS
 from knowledge.reading.stacks import StackReader
 from knowledge.reading.text import pieces
 from knowledge.reading.tracebacks import TracebackReader
-from knowledge.scanning import speakers
+from knowledge.scanning import Candidate, speakers
 from knowledge.signature import Says, Signature, SignatureRole, SourceKind
 
 _ALONE = re.compile(r"^\s*(?:/job:\w+/replica:\d+/task:)?(?P<rank>\d{1,6})\s*$")
 _PROMISE = 3  # lines within which ranks must follow a line that promises them
 _LAST_WORDS = 3
+_PLAIN = 24  # plain lines of a rank that are kept until something happens
 
 
 class StreamReader:
@@ -42,6 +42,10 @@ class StreamReader:
         self._naming: Hit | None = None  # a line that names its ranks on the lines that follow
         self._order = 0
         self._of_ranks = False
+        self._plain: dict[int | None, deque[tuple[str, str, int, int, Prefix]]] = defaultdict(
+            lambda: deque(maxlen=_PLAIN)
+        )
+        self._heard: Counter[int | None] = Counter()  # plain lines of each rank since its last watched one
 
     def read(self) -> CaseEvidence:
         """Read the source. Raises UnreadableEvidence."""
@@ -53,6 +57,8 @@ class StreamReader:
             for region in read_regions(stream, self._catalogue.scanner.literals, plan):
                 self._read_region(region)
                 cut = region.cut
+        for rank in list(self._plain):
+            self._settle(rank)
         for rank, reader in self._stacks.items():
             stack = reader.finish()
             if stack is not None and rank is not None:
@@ -75,51 +81,117 @@ class StreamReader:
         self._found.lines += len(raws)
         number = region.line
         for index, raw in enumerate(raws):
-            entries = candidates.get(index, ())
+            candidate = candidates.get(index)
             for piece in pieces(raw):
                 self._order += 1
-                self._read_line(piece, number + index, entries)
+                self._read_line(piece, number + index, candidate)
 
-    def _read_line(self, line: str, number: int, entries: Sequence[Signature]) -> None:
+    def _read_line(self, line: str, number: int, candidate: Candidate | None) -> None:
         prefix, text = strip_prefix(line, self._roster.habits)
-        if not text or text.isspace():
-            if self._tracebacks or self._stacks:
-                self._blank(line, number, self._roster.rank_of(prefix, text))
-            return
         rank = self._roster.rank_of(prefix, text)
-        host = prefix.host or prefix.pod or self._host_of(rank)
+        watched = candidate is not None or rank in self._tracebacks or rank in self._stacks or self._naming is not None
+        if not text or text.isspace():
+            if watched:
+                self._watch("", self._place(line, number, rank, prefix), prefix.tagged)
+            return
         if self._source.kind is SourceKind.KUBERNETES:
-            host = self._roster.pod_of(text, self._found)
-        elif self._source.attempt is None and identity.MARKS.search(text):
+            prefix.host = self._roster.pod_of(text, self._found)
+        if not watched and self._of_ranks:
+            self._plain[rank].append((line, text, number, self._order, prefix))
+            self._heard[rank] += 1
+            if says_finished(text):
+                self._settle(rank)
+            return
+        self._settle(rank)
+        marks = candidate.marks if candidate else frozenset()
+        if marks & STARTS and self._source.attempt is None:
+            for other in list(self._plain):
+                self._settle(other)
             self._roster.meet_again(text)
-        attempt = self._roster.attempt
-        local = prefix.local_rank if rank is None else None
-        place = Place(self._source, number, self._order, line, rank, host, None, attempt, local)
-        moved = self._of_ranks and self._live(place, text)
-        ending = exits.MARKS.search(text) is not None
-        if entries or ending or rank in self._tracebacks or TRACEBACK in text:
-            place = replace(place, time=parse_time(line, self._year))
-            self._feed_traceback(text, place, prefix.tagged)
-        if ending:
+        place = self._place(line, number, rank, prefix)
+        if self._of_ranks:
+            self._live(place, text)
+        self._watch(text, place, prefix.tagged or TRACEBACK in marks, stack=STACK in marks)
+        if marks & ENDS:
             self._found.exits.extend(self._complete(found) for found in self._exits.feed(text, place))
-        if entries:
-            self._match(text, place, entries)
-        elif not ending and not moved and rank is not None and rank not in self._tracebacks:
-            words = self._found.story(attempt, rank).words
-            words.append(place)
-            del words[:-_LAST_WORDS]
-        if rank is not None and (rank in self._stacks or STACK_MARKS.search(text)):
-            self._feed_stack(text, place)
+        if candidate and candidate.entries:
+            self._match(text, place, candidate.entries.values())
+
+    def _place(self, line: str, number: int, rank: int | None, prefix: Prefix, order: int | None = None) -> Place:
+        host = prefix.host or prefix.pod or self._host_of(rank)
+        local = prefix.local_rank if rank is None else None
+        return Place(
+            self._source, number, order or self._order, line, rank, host, self._roster.attempt, local, self._year
+        )
+
+    def _settle(self, rank: int | None) -> None:
+        """Read what matters of the plain lines of a rank since the last watched one: their end."""
+        plain = self._plain.get(rank)
+        if not plain:
+            return
+        story = self._found.story(self._roster.attempt, rank) if rank is not None else None
+        words: list[Place] = []
+        beats: list[tuple[Place, int]] = []
+        for line, text, number, order, prefix in reversed(plain):
+            step = step_of(text)
+            place = self._place(line, number, rank, prefix, order)
+            if story and order == plain[-1][3]:
+                story.last = place
+            if step is not None:
+                beats.append((place, step))
+            elif len(words) < _LAST_WORDS:
+                words.append(place)
+            if says_finished(text):
+                self._finish(place, story)
+        for place, step in reversed(beats):
+            self._beat(place, step, story)
+        if story:
+            story.lines += self._heard[rank]
+            story.words = [*story.words, *reversed(words)][-_LAST_WORDS:]
+        self._heard[rank] = 0
+        plain.clear()
+
+    def _live(self, place: Place, text: str) -> None:
+        """Note a watched line as a sign of life."""
+        story = self._found.story(place.attempt, place.rank) if place.rank is not None else None
+        if story:
+            story.lines += 1
+            story.last = place
+        step = step_of(text)
+        if step is not None:
+            self._beat(place, step, story)
+        if says_finished(text):
+            self._finish(place, story)
+
+    def _beat(self, place: Place, step: int, story: RankStory | None) -> None:
+        self._found.pulses.setdefault(place.attempt, Pulse()).beat(place)
+        if story:
+            story.last_progress = place
+            story.last_step = step if step >= 0 else story.last_step
+
+    def _finish(self, place: Place, story: RankStory | None) -> None:
+        pulse = self._found.pulses.setdefault(place.attempt, Pulse())
+        pulse.finished = place
+        if story:
+            story.finished = place
+
+    def _watch(self, text: str, place: Place, tagged: bool, *, stack: bool = False) -> None:
+        """Feed a line to the readers that are in the middle of something, or begin something with it."""
+        if TRACEBACK in text or place.rank in self._tracebacks:
+            reader = self._tracebacks.setdefault(place.rank, TracebackReader())
+            finished = reader.feed(text, place, tagged)
+            if finished is not None:
+                self._found.tracebacks.append(finished)
+            if reader.idle:
+                del self._tracebacks[place.rank]
+        if place.rank is not None and (stack or place.rank in self._stacks):
+            found = self._stacks.setdefault(place.rank, StackReader()).feed(text, place)
+            if found is not None:
+                self._found.story(place.attempt, place.rank).stacks.append(found)
+                if not stack:
+                    del self._stacks[place.rank]
         if self._naming is not None:
             self._name_ranks(text)
-
-    def _blank(self, line: str, number: int, rank: int | None) -> None:
-        """An empty line ends nothing in a traceback, and ends a stack."""
-        place = Place(self._source, number, self._order, line, rank, None, None, self._roster.attempt)
-        if rank in self._tracebacks:
-            self._feed_traceback("", place, tagged=False)
-        if rank in self._stacks:
-            self._feed_stack("", place)
 
     def _host_of(self, rank: int | None) -> str | None:
         if rank is not None:
@@ -127,46 +199,6 @@ class StreamReader:
             if known and known.host:
                 return known.host
         return self._source.host
-
-    def _live(self, place: Place, text: str) -> bool:
-        """Note a line as a sign of life; return whether it tells of progress."""
-        story = self._found.story(place.attempt, place.rank) if place.rank is not None else None
-        if story:
-            story.lines += 1
-            story.first = story.first or place
-            story.last = place
-        if not progress.MARKS.search(text):
-            return False
-        step = progress.step_of(text)
-        pulse = self._found.pulses.setdefault(place.attempt, Pulse())
-        if step is not None:
-            place = replace(place, time=parse_time(place.text, self._year))
-            pulse.beat(place)
-            if story:
-                story.last_progress = place
-                story.last_step = step if step >= 0 else story.last_step
-        if progress.says_finished(text):
-            pulse.finished = place
-            if story:
-                story.finished = place
-        return step is not None
-
-    def _feed_traceback(self, text: str, place: Place, tagged: bool) -> None:
-        reader = self._tracebacks.get(place.rank)
-        if reader is None:
-            if TRACEBACK not in text:
-                return
-            reader = self._tracebacks[place.rank] = TracebackReader()
-        finished = reader.feed(text, place, tagged)
-        if finished is not None:
-            self._found.tracebacks.append(finished)
-
-    def _feed_stack(self, text: str, place: Place) -> None:
-        assert place.rank is not None
-        reader = self._stacks.setdefault(place.rank, StackReader())
-        stack = reader.feed(text, place)
-        if stack is not None:
-            self._found.story(place.attempt, place.rank).stacks.append(stack)
 
     def _name_ranks(self, text: str) -> None:
         """Some lines end with a colon, and the ranks stand alone on the lines that follow."""
@@ -185,7 +217,7 @@ class StreamReader:
             found.host = self._host_of(found.rank)
         return found
 
-    def _match(self, text: str, place: Place, entries: Sequence[Signature]) -> None:
+    def _match(self, text: str, place: Place, entries: Iterable[Signature]) -> None:
         matches: dict[str, dict[str, str]] = {}
         for entry in entries:
             if entry.sources and self._source.kind is not None and self._source.kind not in entry.sources:

@@ -15,6 +15,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 def clean(raw: bytes) -> str:
     """Decode one line (UTF-8, other bytes replaced), without ANSI sequences and control characters, cut to MAX_LINE."""
     text = raw[: 4 * MAX_LINE].decode("utf-8", "replace")
+    if text.isprintable():
+        return text[:MAX_LINE]
     if "\x1b" in text:
         text = _ANSI.sub("", text)
     return _CONTROL.sub("", text)[:MAX_LINE]

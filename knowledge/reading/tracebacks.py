@@ -29,9 +29,9 @@ class TracebackReader:
         self._since = 0
 
     @property
-    def open(self) -> bool:
-        """Whether the next lines of this stream must not be skipped."""
-        return self._start is not None
+    def idle(self) -> bool:
+        """Whether nothing is being read, and nothing that was read can still go on."""
+        return self._start is None and self._previous is None
 
     def feed(self, text: str, place: Place, tagged: bool) -> Traceback | None:
         """Take one line (`text` without launcher prefixes); return the traceback that it ends, if any."""
