@@ -48,7 +48,7 @@ async def test_a_table_that_no_migration_knows_is_noticed(database: Database) ->
 
 def test_two_processes_may_migrate_at_once(tmp_path: Path) -> None:
     url = f"sqlite+aiosqlite:///{tmp_path / 'shared.db'}"
-    program = f"import asyncio; from storage import Database; asyncio.run(Database({url!r}).migrate())"
+    program = f"import asyncio; from storage.database import Database; asyncio.run(Database({url!r}).migrate())"
     children = [subprocess.Popen([sys.executable, "-c", program], stderr=subprocess.PIPE) for _ in range(2)]
     for child in children:
         _, problems = child.communicate(timeout=60)
