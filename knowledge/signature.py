@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, model_validator
 
@@ -90,6 +90,28 @@ class Samples(_Entry):
     no_match: list[str] = Field(min_length=2)
 
 
+class Sibling(_Entry):
+    """Another entry that is easily taken for this one."""
+
+    id: Id
+    tell: Text  # what tells it from this one
+
+
+class Snippet(_Entry):
+    """The least code or configuration that is right."""
+
+    stack: Text  # where it belongs: "sbatch script", "PyTorch", "pod template"
+    language: Literal["sh", "python", "yaml", "ini"]
+    code: Text
+
+
+class Metric(_Entry):
+    """A sign of recurrence that an exporter already measures."""
+
+    promql: Text  # non-empty while something is wrong
+    needs: Text  # who exports it: "dcgm-exporter"
+
+
 class Signature(_Entry):
     """One failure message. See `docs/catalogue-format.md` for how to write one."""
 
@@ -115,6 +137,16 @@ class Signature(_Entry):
     watch: str = ""  # the line or metric that shows a recurrence
     prevention: str = ""
     references: list[str] = Field(default_factory=list)
+    # depth, for those who read on: `firstfault explain --depth engineer` and docs/catalogue
+    look_at: str = ""  # whose log, GPU or host to open first
+    is_not: str = ""  # what it is wrongly taken for
+    seen_on_initiator: str = ""  # what the logs show where it began
+    seen_on_others: str = ""  # and everywhere else
+    confirm: VerifyStep | None = None  # the cheapest way to be sure that it is this
+    siblings: list[Sibling] = Field(default_factory=list)
+    related: list[Id] = Field(default_factory=list)
+    snippet: Snippet | None = None
+    metric: Metric | None = None
     samples: Samples
 
     @cached_property

@@ -21,6 +21,8 @@ def conclude(view: CaseView) -> list[Hypothesis]:
     found = weigh(view)
     if found and found[0].cause == "cancelled":
         return found
+    if _only_parted(view):
+        return []
     teardown = _after_the_end(view)
     if teardown:
         return [teardown, *found]
@@ -38,6 +40,15 @@ def _all_well(view: CaseView) -> bool:
         return False
     told = [story for story in view.stories.values() if story.lines]
     return bool(told) and all(story.finished for story in told)
+
+
+def _only_parted(view: CaseView) -> bool:
+    """Training said that it was done, and all that followed is ranks noticing that others had gone home."""
+    if view.pulse.finished is None or state_of(view) in _FAILED or view.case.job.exit_code or _broke_off(view):
+        return False
+    if view.waiting or view.own or view.unattributed:
+        return False
+    return all(hit.place.rank in view.bereft for hit in view.case.hits if hit.signature.role is SignatureRole.ROOT)
 
 
 def _after_the_end(view: CaseView) -> Hypothesis | None:

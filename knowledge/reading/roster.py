@@ -41,6 +41,7 @@ class Roster:
         self.attempt = source.attempt or 0
         self._by_pid: dict[int, int] = {}
         self._by_local: dict[int, set[int]] = {}
+        self._locals = 0  # local ranks seen in front of lines
         self._pids: dict[int, list[int]] = {}  # by rank, in order: a new one is a new attempt
         found = _POD_IN_NAME.search(source.name)
         self._pod = found["pod"] if found and found["pod"] not in ("pods", "pod", "job", "jobs") else None
@@ -60,6 +61,8 @@ class Roster:
             prefix, text = strip_prefix(line, self.habits)
             if prefix.rank is not None:
                 ranks[prefix.rank] += 1
+            if prefix.local_rank is not None:
+                self._locals = max(self._locals, prefix.local_rank + 1)
             if "Successfully assigned" in text and (found := _HOST_OF_POD.search(text)):
                 case.pod_nodes[found["pod"]] = found["node"]
             if identity.MARKS.search(text) and (who := identity.introduce(text)):
@@ -132,7 +135,7 @@ class Roster:
             return None
         if prefix.local_rank is not None:
             rank = self._of_local(prefix.local_rank)
-            return rank if rank is not None else _group_rank(text)
+            return rank if rank is not None else _group_rank(text, prefix.local_rank, self._locals)
         if prefix.pid is not None and prefix.pid in self._by_pid:
             return self._by_pid[prefix.pid]
         if source.rank is not None:
@@ -171,8 +174,9 @@ class Roster:
         return self._pod
 
 
-def _group_rank(text: str) -> int | None:
-    """Before 2.3, PyTorch wrote `[Rank N]` and no group: the default group's, so global."""
+def _group_rank(text: str, local: int, locals_: int) -> int | None:
+    """Before 2.3, PyTorch wrote `[Rank N]` and no group. It is the global rank only if it can have that local rank."""
     head = text[:_HEAD]
-    found = _BARE_RANK.search(head) if "[Rank " in head else None
-    return int(found["rank"]) if found and "[PG " not in head else None
+    found = _BARE_RANK.search(head) if "[Rank " in head and "[PG " not in head else None
+    rank = int(found["rank"]) if found else -1
+    return rank if rank >= 0 and locals_ and rank % locals_ == local else None

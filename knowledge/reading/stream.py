@@ -18,11 +18,12 @@ from knowledge.reading.stacks import StackReader
 from knowledge.reading.text import pieces
 from knowledge.reading.tracebacks import TracebackReader
 from knowledge.scanning import Candidate, speakers
-from knowledge.signature import Says, Signature, SignatureRole, SourceKind
+from knowledge.signature import Says, Signature, SourceKind
 
 _ALONE = re.compile(r"^\s*(?:/job:\w+/replica:\d+/task:)?(?P<rank>\d{1,6})\s*$")
 _PROMISE = 3  # lines within which ranks must follow a line that promises them
 _LAST_WORDS = 3
+_IGNORED = "Exception ignored in"  # Python says so of an exception that ends nothing
 _PLAIN = 24  # plain lines of a rank that are kept until something happens
 
 
@@ -39,6 +40,7 @@ class StreamReader:
         self._tracebacks: dict[int | None, TracebackReader] = {}
         self._stacks: dict[int | None, StackReader] = {}
         self._exits = exits.ExitReader()
+        self._before: dict[int | None, str] = {}  # the last watched line of each rank
         self._naming: Hit | None = None  # a line that names its ranks on the lines that follow
         self._order = 0
         self._of_ranks = False
@@ -111,7 +113,7 @@ class StreamReader:
         place = self._place(line, number, rank, prefix)
         if self._of_ranks:
             self._live(place, text)
-        self._watch(text, place, prefix.tagged or TRACEBACK in marks, stack=STACK in marks)
+        self._watch(text, place, prefix.tagged, stack=STACK in marks)
         if marks & ENDS:
             self._found.exits.extend(self._complete(found) for found in self._exits.feed(text, place))
         if candidate and candidate.entries:
@@ -179,6 +181,7 @@ class StreamReader:
         """Feed a line to the readers that are in the middle of something, or begin something with it."""
         if TRACEBACK in text or place.rank in self._tracebacks:
             reader = self._tracebacks.setdefault(place.rank, TracebackReader())
+            reader.ignored = reader.ignored or _IGNORED in self._before.get(place.rank, "")
             finished = reader.feed(text, place, tagged)
             if finished is not None:
                 self._found.tracebacks.append(finished)
@@ -192,6 +195,7 @@ class StreamReader:
                     del self._stacks[place.rank]
         if self._naming is not None:
             self._name_ranks(text)
+        self._before[place.rank] = text
 
     def _host_of(self, rank: int | None) -> str | None:
         if rank is not None:
@@ -227,8 +231,6 @@ class StreamReader:
                 matches[entry.id] = captures
         for name in speakers(matches, self._catalogue.entries):
             signature = self._catalogue[name]
-            if signature.role is SignatureRole.NOISE:
-                continue
             hit = Hit(signature, matches[name], place)
             self._found.hits.append(hit)
             if Says.NAMES_RANK in signature.says and not {"rank", "ranks"} & hit.captures.keys():

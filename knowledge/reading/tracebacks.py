@@ -27,6 +27,7 @@ class TracebackReader:
         self._previous: Traceback | None = None  # finished, may turn out to be chained to the next
         self._chaining = False
         self._since = 0
+        self.ignored = False  # Python said beforehand that this exception is ignored
 
     @property
     def idle(self) -> bool:
@@ -75,6 +76,9 @@ class TracebackReader:
             chained_to=self._previous if self._chaining else None,
             last_order=place.order,
         )
-        self._previous, self._chaining, self._since = finished, False, 0
         self._start = None
+        if self.ignored:
+            self.ignored = False
+            return None
+        self._previous, self._chaining, self._since = finished, False, 0
         return finished
