@@ -79,15 +79,18 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
         for ended in view.exits.values()
         if ended.first and ended.code not in (0, -15) and ended.rank is not None and not view.suffered(ended.rank)
     ]
-    place = lead.hit.place if lead.hit else lead.traceback.end if lead.traceback else None
-    named = view.rank_of_local(place.local) if place and place.local is not None else None
+    locals_ = {local for own in owns if own.key == lead.key and (local := own.place.local) is not None}
+    named = view.rank_of_local(lead.place.local) if lead.place.local is not None and len(locals_) == 1 else None
     ranks = [named] if named is not None else began if len(began) == 1 else []
+    reason = "an error in a stream of many ranks" + (", and the launcher saw this rank end first" if ranks else "")
+    if len(locals_) > 1:
+        ranks, reason = (
+            view.ranks_on(view.host_of(ranks[0])) if ranks else [],
+            "the same error on several ranks of one host",
+        )
     hypothesis = _explain(view, [lead], 0, 1)
-    hypothesis.ranks, hypothesis.hosts = ranks, view.hosts_of(ranks)
+    hypothesis.ranks, hypothesis.hosts, hypothesis.reason = ranks, view.hosts_of(ranks), reason
     hypothesis.score -= 0.05 if ranks else 0.1
-    hypothesis.reason = "an error in a stream of many ranks" + (
-        ", and the launcher saw this rank end first" if ranks else ""
-    )
     yield hypothesis
 
 

@@ -43,10 +43,17 @@ class Own:
         return f"{self.traceback.original.exception}"
 
     @property
+    def place(self) -> Place:
+        """The line that tells it."""
+        if self.hit:
+            return self.hit.place
+        assert self.traceback
+        return self.traceback.end
+
+    @property
     def seconds(self) -> float | None:
         """When, by the clock of the line, if it has one."""
-        place = self.hit.place if self.hit else self.traceback.end if self.traceback else None
-        return place.seconds if place else None
+        return self.place.seconds
 
 
 @dataclass
