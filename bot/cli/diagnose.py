@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import tempfile
@@ -12,6 +11,7 @@ from enum import IntEnum
 from pathlib import Path
 
 from bot import terminal
+from bot.cli import output
 from knowledge import diagnose
 from knowledge.diagnosis import Diagnosis, Outcome
 from knowledge.errors import UnreadableEvidence
@@ -41,7 +41,7 @@ def run(paths: Sequence[Path], *, as_json: bool) -> Status:
         except UnreadableEvidence as error:
             print(f"firstfault: {error}", file=sys.stderr)
             return Status.BAD_USAGE
-    _write(text)
+    output.write(text)
     return Status.FAILURE_DIAGNOSED if diagnosis.outcome is Outcome.FAILED else Status.NOT_A_FAILURE
 
 
@@ -60,15 +60,4 @@ def _for_programs(diagnosis: Diagnosis) -> str:
 
 
 def _for_people(diagnosis: Diagnosis, job: JobFacts) -> str:
-    colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    return terminal.render(diagnosis, job, width=shutil.get_terminal_size().columns, colour=colour)
-
-
-def _write(text: str) -> None:
-    """Write bytes, so that no locale is too poor for a log line, and stay quiet when the reader has had enough."""
-    try:
-        sys.stdout.buffer.write(text.encode("utf-8", "replace"))
-        sys.stdout.buffer.flush()
-    except BrokenPipeError:
-        # Python would complain again when it flushes on the way out.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return terminal.render(diagnosis, job, width=output.width(), colour=output.coloured())
