@@ -39,7 +39,7 @@ def _other_collective(view: CaseView) -> Iterator[Hypothesis]:
         if rank in view.own or not story.tracebacks:
             continue
         last = story.tracebacks[-1]
-        if (name := collective_of(last)) and not view.handled(story, last.end.order, last.end.source):
+        if (name := collective_of(last)) and not view.handled(story, last.end, last.last_order):
             where[rank] = (name, last.end)
     calls = Counter(name for name, _ in where.values())
     if len(calls) < 2:

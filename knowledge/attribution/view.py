@@ -21,6 +21,7 @@ _WRAPPERS = (
 _OF_THE_GROUP = ("DistBackendError", "DistNetworkError", "DistStoreError", "DistError")
 """Exceptions of torch.distributed: without an entry that says more, they tell of others' trouble."""
 
+_GOES_ON = 8  # progress lines of whichever rank after an error of nobody, from which it ended nothing
 _MOST = 1 << 17  # ranks; a world size beyond is taken for a misreading
 _NUMBERS = re.compile(r"\d{1,6}(?:-\d{1,6})?")
 
@@ -271,10 +272,15 @@ class CaseView:
                 found[rank] = hits
         return found
 
-    def handled(self, story: RankStory, order: int, source: object) -> bool:
-        """Whether training went on after a line: then it killed nobody."""
-        progress = story.last_progress
-        return progress is not None and progress.source == source and progress.order > order
+    def handled(self, story: RankStory, end: Place, order: int) -> bool:
+        """Whether training went on after a line (the last one of its message is `order`): then it killed nobody."""
+        if story.rank >= 0:
+            later = [story.last_progress] if story.last_progress else []
+        else:
+            later = [place for place in self.pulse.recent if end.local is None or place.local == end.local]
+        if any(place.source != end.source or place.order <= order for place in later):
+            return False
+        return len(later) >= (1 if story.rank >= 0 or end.local is not None else _GOES_ON)
 
     @cached_property
     def own(self) -> dict[int, list[Own]]:
@@ -302,7 +308,7 @@ class CaseView:
         used: set[tuple[str, int]] = set()
         chained = {id(traceback.chained_to) for traceback in story.tracebacks if traceback.chained_to}
         for traceback in story.tracebacks:
-            if id(traceback) in chained or self.handled(story, traceback.end.order, traceback.end.source):
+            if id(traceback) in chained or self.handled(story, traceback.end, traceback.last_order):
                 continue
             own = self._of_traceback(rank, traceback, by_line, used)
             if own:
@@ -310,7 +316,7 @@ class CaseView:
         for hit in story.hits:
             place = (hit.place.source.name, hit.place.order)
             if hit.signature.role is SignatureRole.ROOT and place not in used and not _names_others(hit, rank):
-                if self.handled(story, hit.place.order, hit.place.source):
+                if self.handled(story, hit.place, hit.place.order):
                     continue
                 found.append(Own(rank, hit.place.order, hit=hit))
         return sorted(found, key=lambda own: own.order)

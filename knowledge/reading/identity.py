@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 
 MARKS = re.compile(
-    r"NCCL (?:WARN|INFO)|world_size|nranks|GLOBAL_RANK|MPI rank|world_rank|Bootstrap : Using|spawned with command|^#\s+Rank "
+    r"NCCL (?:WARN|INFO)|world_size|nranks|GLOBAL_RANK|\brank \d+ of \d+|world_rank|Bootstrap : Using|spawned with command|^#\s+Rank "
 )
 """A line that this module may want."""
 
@@ -15,7 +15,9 @@ _WORLD = re.compile(r"(?:world_size|nranks|world size)[=: ]+(?P<size>\d+)")
 _LOCAL = re.compile(r"local_rank[=: ]+(?P<local>\d+)")
 _HOST = re.compile(r"(?:host(?:name)?|node)=(?P<host>[\w.-]+)")
 _PID = re.compile(r"pid[= ](?P<pid>\d+)")
-_MPI = re.compile(r"MPI rank (?P<rank>\d+) of (?P<size>\d+) on (?P<host>[\w.-]+)(?: pid (?P<pid>\d+))?")
+_OF = re.compile(
+    r"\brank (?P<rank>\d+) of (?P<size>\d+)(?: on (?P<host>[A-Za-z][\w.-]*))?(?:,? pid (?P<pid>\d+))?(?:,? local rank (?P<local>\d+))?"
+)
 _LIGHTNING = re.compile(r"GLOBAL_RANK: (?P<rank>\d+), MEMBER: \d+/(?P<size>\d+)")
 _RAY = re.compile(r"\(ip=(?P<ip>[\d.]+), pid=(?P<pid>\d+)\) world_rank=(?P<rank>\d+), local_rank=(?P<local>\d+)")
 _NCCL = re.compile(r"(?P<host>[^\s:\[\]]+):(?P<pid>\d+):\d+ \[(?P<device>-?\d+)\] ")
@@ -51,8 +53,10 @@ def nccl_process(text: str) -> tuple[str, int] | None:
 
 def introduce(text: str) -> Introduction | None:
     """Read one line for which MARKS matched."""
-    if found := _MPI.search(text):
-        return Introduction(int(found["rank"]), int(found["size"]), found["host"], pid=_int(found["pid"]))
+    if found := _OF.search(text):
+        return Introduction(
+            int(found["rank"]), int(found["size"]), found["host"], _int(found["local"]), _int(found["pid"])
+        )
     if found := _LIGHTNING.search(text):
         return Introduction(int(found["rank"]), int(found["size"]))
     if found := _RAY.search(text):
