@@ -79,6 +79,11 @@ def test_one_endless_line_is_cut_between_words(hook: Any, log: Path) -> None:
     assert all(re.fullmatch(rb"word\d{6}", word) for word in kept.split())
 
 
+def test_one_endless_word_is_left_out_rather_than_cut_and_costs_no_time(hook: Any, log: Path) -> None:
+    log.write_bytes(b"RuntimeError: boom\n" + b"x" * 3_000_000)
+    assert trimmed(hook, log, 1_000_000) == b"RuntimeError: boom\n[firstfault: 0 lines (3000000 bytes) left out]\n"
+
+
 def test_a_huge_log_costs_little_memory_and_only_its_end_is_searched(hook: Any, log: Path) -> None:
     with log.open("wb") as out:
         out.write(b"began\n")

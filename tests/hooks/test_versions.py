@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tomllib
@@ -12,7 +13,7 @@ import pytest
 
 import hooks
 from tests.cluster.hooks import HOOK
-from tests.hooks.conftest import INTERPRETERS
+from tests.hooks.conftest import INTERPRETERS, head_for
 from tests.hooks.intake import Intake
 
 ROOT = Path(hooks.__file__).parents[1]
@@ -20,7 +21,7 @@ ROOT = Path(hooks.__file__).parents[1]
 
 def test_a_linter_that_knows_says_3_6_is_enough() -> None:
     found = subprocess.run(
-        [Path(sys.executable).parent / "vermin", "--no-tips", "--target=3.6-", "--violations", HOOK],
+        [sys.executable, "-c", "from vermin import main; main()", "--no-tips", "-t=3.6-", "--violations", HOOK],
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert found.returncode == 0, found.stdout
@@ -57,3 +58,34 @@ def test_a_recorded_job_is_sent_the_same_by_every_version(
     assert seen.reporters == {"n1"}
     assert "a@example.com" not in seen.closings[0]["job"]["comment"]
     assert seen.logs["rank-2.err"].startswith(b"RuntimeError: boom\npassword=[redacted:password:")
+
+
+RECORD = """JobId=7 JobName=pretrain UserId=x(1) JobState=FAILED Reason=NonZeroExitCode Restarts=0 ExitCode=1:0 \
+StartTime=2026-11-30T08:00:00 EndTime=2026-11-30T08:00:09 TimeLimit=00:10:00 NumTasks=4"""
+SCONTROL = f"""#!/bin/sh
+case $1 in show) echo "{RECORD}";; write) echo "srun -o rank-%t.err python3 train.py";; esac
+"""
+
+
+@pytest.mark.parametrize("interpreter", INTERPRETERS)
+def test_a_node_reports_its_part_of_a_failed_job_with_every_version(
+    interpreter: str, config: Path, intake: Intake, tmp_path: Path
+) -> None:
+    tools, work = tmp_path / "bin", tmp_path / "work"
+    for folder in (tools, work):
+        folder.mkdir()
+    (tools / "scontrol").write_text(SCONTROL)
+    (tools / "scontrol").chmod(0o755)
+    (work / "slurm-7.out").write_text("srun: error: n2: task 2: Exited with exit code 1\n")
+    (work / "rank-2.err").write_text("RuntimeError: boom\n" + "x" * 3_000_000)
+    config.write_text(config.read_text() + f"slurm_bin = {tools}\nshared_paths = {tmp_path}\n")
+    env = {"SLURM_SCRIPT_CONTEXT": "epilog_slurmd", "SLURM_JOB_ID": "7", "SLURM_JOB_UID": str(os.geteuid()),
+           "SLURM_JOB_GID": str(os.getegid()), "SLURM_JOB_USER": "x", "SLURM_NODELIST": "n[1-2]",
+           "SLURMD_NODENAME": "n1", "SLURM_JOB_WORK_DIR": str(work), "SLURM_JOB_EXIT_CODE2": "1:0",
+           "FIRSTFAULT_HOOK_CONFIG": str(config)}  # fmt: skip
+    assert subprocess.run([head_for(interpreter, tmp_path)], env=env, check=False).returncode == 0
+    seen = intake.wait_for_reports("7", 1)
+    facts = seen.closings[0]["job"]
+    assert (facts["name"], facts["state"], facts["world_size"], facts["exit_code"]) == ("pretrain", "FAILED", 4, 1)
+    assert sorted(seen.logs) == ["rank-2.err", "slurm-7.out"]
+    assert seen.logs["rank-2.err"].startswith(b"RuntimeError: boom\n")
