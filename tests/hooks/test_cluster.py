@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pwd
 from collections.abc import Iterator
 
 import pytest
@@ -35,7 +36,7 @@ def rehearsal() -> Iterator[Rehearsal]:
         InstalledHooks() as installed,
         Cluster(nodes=2, settings=installed.slurm_settings) as cluster,
     ):
-        installed.configure(cluster, intake.url, TOKEN)
+        installed.configure(cluster, intake.url, TOKEN, {"controller_log": f"{cluster.folder}/log/slurmctld.log"})
         yield cluster, installed, intake
 
 
@@ -74,7 +75,8 @@ def test_a_cancel_that_signals_the_batch_shell_looks_like_a_failure_and_is_none(
     cluster.cancel(job, "-f", "-s", "TERM")
     assert cluster.wait_for(job, "FAILED") == "FAILED"
     verdicts = installed.wait_for_verdict(job, 3)
-    assert not any("ended: failure" in verdict for verdict in verdicts)
+    assert all("ended: none (CANCELLED, cancelled by" in verdict for verdict in verdicts)
+    assert any(f"cancelled by uid {pwd.getpwnam(cluster.job_user).pw_uid}" in verdict for verdict in verdicts)
     assert intake.job(job) is None
 
 
