@@ -27,7 +27,12 @@ ENTRIES: Mapping[str, Signature] = dict(load_catalogue().entries)
 EACH = pytest.mark.parametrize("entry", ENTRIES.values(), ids=list(ENTRIES))
 
 HANDLED = "a real error, which the program caught; further training steps acquit it"
-HITS_ALLOWED: Mapping[str, str] = {"text-encoding-invalid": HANDLED, "remote-service-failed": HANDLED}
+PLACED = "a pod that found a node later is acquitted by the attribution"
+HITS_ALLOWED: Mapping[str, str] = {
+    "text-encoding-invalid": HANDLED,
+    "remote-service-failed": HANDLED,
+    "k8s-failed-scheduling": PLACED,
+}
 """Root entries that may match a healthy log, and why that does no harm."""
 
 BUSY_LITERALS_ALLOWED: Mapping[str, str] = {}
@@ -160,14 +165,19 @@ def test_a_root_entry_leaves_healthy_logs_alone(entry: Signature) -> None:
 
 
 def test_no_literal_wakes_its_entry_often_for_nothing() -> None:
-    """A literal may stand once in 10,000 healthy lines that its entry then does not match."""
-    allowed = max(1, len(_benign_lines()) // 10_000)
+    """A literal may stand once in 10,000 healthy lines that its entry then does not match.
+
+    Nodes' reports are short and say "Not Active" of every state of every GPU: what counts is the logs that grow.
+    """
+    lines = [line for file, line in _benign_lines() if not file.startswith(("node-reports", "kernel-"))]
+    text = "\n".join(lines)
+    allowed = max(1, len(lines) // 10_000)
     busy = {}
     for entry in ENTRIES.values():
         for literal in entry.literals:
-            if literal not in _benign_text() or literal in BUSY_LITERALS_ALLOWED:
+            if literal not in text or literal in BUSY_LITERALS_ALLOWED:
                 continue
-            woken = [line for _, line in _benign_lines() if literal in line and entry.match(line) is None]
+            woken = [line for line in lines if literal in line and entry.match(line) is None]
             if len(woken) > allowed:
                 busy[f"{entry.id}: {literal!r}"] = len(woken)
 
