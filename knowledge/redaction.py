@@ -18,9 +18,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from knowledge.suspects import suspect_lines
+
 PLACEHOLDER = re.compile(r"\[redacted:[a-z][a-z0-9-]*:[0-9a-f]{4}\]")
 _MARK = "[redacted:"
 _LINE_END = re.compile(r"([\r\n])")
+_KEY_BLOCK = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY", re.IGNORECASE)
+_SHORTEST = 4  # characters of a line that can hold no secret
 
 
 def redact(text: str, salt: bytes = b"") -> str:
@@ -28,20 +32,31 @@ def redact(text: str, salt: bytes = b"") -> str:
 
     `salt` (up to 64 bytes) keys the digits of the placeholders.
     """
-    lowered = text.lower()
-    rules = [rule for rule in _RULES if any(trigger in lowered for trigger in rule.triggers)]
-    keys = "-----begin" in lowered and "private key" in lowered
-    if not rules and not keys:
-        return text
-    pieces = _LINE_END.split(text)  # progress bars overwrite with \r, so that ends a line too
-    lines = _without_private_keys(pieces[::2], salt) if keys else pieces[::2]
-    pieces[::2] = [_clean(line, rules, salt) if len(line) > 4 else line for line in lines]
-    return "".join(pieces)
+    try:
+        data = text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # surrogates that stand for no byte
+        return _redact_every_line(text, salt)
+    return redact_bytes(data, salt).decode("utf-8", "surrogateescape")
 
 
 def redact_bytes(data: bytes, salt: bytes = b"") -> bytes:
     """As `redact`, for bytes of any kind: what is not UTF-8 stays as it is."""
-    return redact(data.decode("utf-8", "surrogateescape"), salt).encode("utf-8", "surrogateescape")
+    if _KEY_BLOCK.search(data):
+        return _redact_every_line(data.decode("utf-8", "surrogateescape"), salt).encode("utf-8", "surrogateescape")
+    pieces: list[bytes] = []
+    position = 0
+    for start, end in suspect_lines(data):
+        line = data[start:end].decode("utf-8", "surrogateescape")
+        pieces += [data[position:start], _clean(line, salt).encode("utf-8", "surrogateescape")]
+        position = end
+    return b"".join([*pieces, data[position:]])
+
+
+def _redact_every_line(text: str, salt: bytes) -> str:
+    """The long way, for texts with a private key, which goes over many lines."""
+    pieces = _LINE_END.split(text)  # progress bars overwrite with \r, so that ends a line too
+    pieces[::2] = [_clean(line, salt) for line in _without_private_keys(pieces[::2], salt)]
+    return "".join(pieces)
 
 
 @dataclass(frozen=True)
@@ -69,9 +84,11 @@ def _placeholder(kind: str, secret: str, salt: bytes) -> str:
     return f"{_MARK}{kind}:{digest.hexdigest()}]"
 
 
-def _clean(line: str, rules: list[_Rule], salt: bytes) -> str:
+def _clean(line: str, salt: bytes) -> str:
+    if len(line) <= _SHORTEST:
+        return line
     lowered = line.lower()
-    wanted = [rule for rule in rules if any(trigger in lowered for trigger in rule.triggers)]
+    wanted = [rule for rule in _RULES if any(trigger in lowered for trigger in rule.triggers)]
     # A replacement can lay bare what stood beside it, so go on until nothing changes; two rounds are the rule.
     for _ in range(4):
         before = line
