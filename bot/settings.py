@@ -35,7 +35,7 @@ CONFIG_VARIABLE = "FIRSTFAULT_CONFIG"
 DEFAULT_FILE = Path("firstfault.toml")
 
 # Kubernetes describes each Service to each pod by such variables, ours included when it is named "firstfault".
-_SERVICE_LINK = re.compile(r"FIRSTFAULT_(SERVICE_(HOST|PORT(_.*)?)|PORT(_\d+_(TCP|UDP).*)?)")
+_SERVICE_LINK = re.compile(r"FIRSTFAULT_(SERVICE_(HOST|PORT(_.*)?)|PORT(_\d+_(TCP|UDP).*)?|HOOK_CONFIG)")
 
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
 Count = Annotated[int, Field(ge=1)]
