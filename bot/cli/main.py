@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated
@@ -49,6 +50,60 @@ def diagnose(
     from bot.cli.diagnose import run
 
     raise typer.Exit(run(paths, as_json=as_json))
+
+
+class _Depth(StrEnum):
+    SHORT = "short"
+    ONCALL = "oncall"
+    ENGINEER = "engineer"
+
+
+@app.command()
+def explain(
+    text: Annotated[
+        list[str], typer.Argument(metavar="ID|TEXT", help="An id, a number, lines of a log, or - for standard input.")
+    ],
+    depth: Annotated[
+        _Depth, typer.Option("--depth", help="For whoever asks, for the one on call, or for the engineer.")
+    ] = _Depth.ONCALL,
+) -> None:
+    """Say what a message means: an entry's or a cause's id, "xid 79", "cuda 700", or pasted lines of a log.
+
+    Exit status: 0 it is known, 1 it is not.
+    """
+    from bot.cli.explain import Depth, run
+
+    raise typer.Exit(run(text, Depth(depth)))
+
+
+catalogue = typer.Typer(help="All failure messages that are known.", invoke_without_command=True)
+app.add_typer(catalogue, name="catalogue")
+
+
+@catalogue.callback()
+def _catalogue(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        catalogue_list()
+
+
+@catalogue.command("list")
+def catalogue_list(
+    layer: Annotated[
+        str | None, typer.Argument(help="One layer, such as nccl; without it, all with their counts.")
+    ] = None,
+) -> None:
+    """List the layers with their counts, or the entries of one."""
+    from bot.cli.catalogue import list_entries
+
+    raise typer.Exit(list_entries(layer))
+
+
+@catalogue.command("search")
+def catalogue_search(words: Annotated[list[str], typer.Argument(help="Words of the message or its meaning.")]) -> None:
+    """Find entries by words. Exit status 1: there is none."""
+    from bot.cli.catalogue import search
+
+    raise typer.Exit(search(words))
 
 
 @app.command()
