@@ -34,8 +34,8 @@ PREFIX = "FIRSTFAULT_"
 CONFIG_VARIABLE = "FIRSTFAULT_CONFIG"
 DEFAULT_FILE = Path("firstfault.toml")
 
-# Kubernetes describes each Service to each pod by such variables, ours included when it is named "firstfault".
-_SERVICE_LINK = re.compile(r"FIRSTFAULT_(SERVICE_(HOST|PORT(_.*)?)|PORT(_\d+_(TCP|UDP).*)?|HOOK_CONFIG)")
+# Not ours: the hook's, and those by which Kubernetes describes a Service that is named "firstfault" to each pod.
+_OF_OTHERS = re.compile(r"FIRSTFAULT_(SERVICE_(HOST|PORT(_.*)?)|PORT(_\d+_(TCP|UDP).*)?|HOOK_CONFIG)")
 
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
 Count = Annotated[int, Field(ge=1)]
@@ -243,7 +243,7 @@ def _file(config: Path | None) -> Path | None:
 
 
 def _is_known(variable: str) -> bool:
-    if variable == CONFIG_VARIABLE or _SERVICE_LINK.fullmatch(variable):
+    if variable == CONFIG_VARIABLE or _OF_OTHERS.fullmatch(variable):
         return True
     return variable.removeprefix(PREFIX).partition("__")[0].lower() in Settings.model_fields
 

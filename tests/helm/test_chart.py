@@ -83,7 +83,7 @@ def test_the_service_reaches_the_pod_on_the_port_it_listens_on(helm: Path) -> No
     assert only(documents, "Service")["spec"]["ports"][0]["targetPort"] == port["name"]
     assert environment["FIRSTFAULT_LISTEN__PORT"] == str(port["containerPort"])
     assert container["livenessProbe"]["httpGet"] == {"path": "/healthz", "port": port["name"]}
-    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz", "port": port["name"]}
+    assert container["readinessProbe"]["httpGet"] == {"path": "/readyz/intake", "port": port["name"]}
 
 
 def test_changed_settings_start_a_new_pod(helm: Path) -> None:
