@@ -66,7 +66,10 @@ class Collateral(_Document):
 
 
 class Evidence(_Document):
-    """One line that proves or explains: `text` is the exact, redacted line `line` (from 1) of `source`."""
+    """One line that proves or explains: `text` is the exact, redacted line `line` (from 1) of `source`.
+
+    A flight-recorder dump has no lines: `line` is the number of an entry, `text` says what stands in it.
+    """
 
     source: str
     line: int

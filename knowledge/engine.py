@@ -21,5 +21,6 @@ def run(paths: Sequence[Path]) -> Diagnosis:
     evidence = read_evidence(open_bundle(paths), load_catalogue())
     view = view_case(evidence)
     diagnosis = report(view, outcome.conclude(view))
+    diagnosis.missing += evidence.refused
     diagnosis.stats = Stats(bytes=evidence.bytes, lines=evidence.lines, seconds=round(time.perf_counter() - began, 4))
     return diagnosis

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from knowledge.attribution import (
     endings,
+    flight,
     hardware,
     interfaces,
     loose,
@@ -34,6 +35,7 @@ _RULES = (
     network.propose,
     endings.propose,
     waiting.propose,
+    flight.propose,
     loose.propose,
 )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
@@ -14,12 +14,11 @@ from pydantic import ValidationError
 from knowledge.errors import UnreadableEvidence
 from knowledge.job import JobFacts
 from knowledge.reading.compressed import open_log
+from knowledge.reading.flight_recorder import is_dump
 from knowledge.signature import SourceKind
 
 MAX_FILES = 20_000
-_SKIPPED = re.compile(
-    r"(?:^|/)(?:\.|README)|\.(?:py|pyc|pt|pth|bin|safetensors|ckpt|npy|npz|pkl|png|jpg|so|tar|zip|core)$"
-)
+_SKIPPED = re.compile(r"(?:^|/)(?:\.|README)|\.(?:py|pyc|pt|pth|bin|safetensors|ckpt|npy|npz|png|jpg|so|tar|zip|core)$")
 
 _HOST = r"(?P<host>[A-Za-z][A-Za-z0-9.-]*?)"
 _NAMES: tuple[tuple[SourceKind, re.Pattern[str]], ...] = tuple(
@@ -80,6 +79,7 @@ class Bundle:
 
     sources: list[Source]
     job: JobFacts
+    dumps: list[Source] = field(default_factory=list)  # of flight recorders, not logs
 
 
 def name_source(name: str, path: Path) -> Source:
@@ -154,6 +154,11 @@ def open_bundle(paths: Sequence[Path]) -> Bundle:
             raise UnreadableEvidence(f"more than {MAX_FILES} files below {path}; name the job's own folder")
     if not sources and not job.state:
         raise UnreadableEvidence(f"no log files found in {', '.join(map(str, paths)) or 'nothing'}")
+    bundle = Bundle(sources=[], job=job)
     for source in sources:
         source.open().close()
-    return Bundle(sources=sources, job=job)
+        if is_dump(source.path, source.name):
+            bundle.dumps.append(source)
+        elif not source.name.endswith(".pkl"):
+            bundle.sources.append(source)
+    return bundle

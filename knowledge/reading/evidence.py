@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from knowledge.job import JobFacts
 from knowledge.reading.bundle import Source
 from knowledge.reading.clocks import Timestamp, parse_time
+from knowledge.reading.flight_recorder import Dump
 from knowledge.signature import Signature
 
 
@@ -222,6 +223,8 @@ class CaseEvidence:
     pod_nodes: dict[str, str] = field(default_factory=dict)  # pod → node
     interfaces: dict[str, tuple[str, str]] = field(default_factory=dict)  # host → network interface and its address
     pulses: dict[int, Pulse] = field(default_factory=dict)  # by attempt
+    dumps: list[tuple[Source, Dump]] = field(default_factory=list)  # of flight recorders
+    refused: list[str] = field(default_factory=list)  # what could not be read, and why, as a fact that is missing
     bytes: int = 0
     lines: int = 0
 

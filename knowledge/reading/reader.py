@@ -11,7 +11,8 @@ from datetime import UTC, datetime
 
 from knowledge.catalogue import Catalogue
 from knowledge.reading.bundle import Bundle
-from knowledge.reading.evidence import CaseEvidence
+from knowledge.reading.evidence import CaseEvidence, Process
+from knowledge.reading.flight_recorder import RefusedDumpError, read_dump
 from knowledge.reading.roster import Roster
 from knowledge.reading.stream import StreamReader
 from knowledge.signature import SourceKind
@@ -36,7 +37,22 @@ def read_evidence(bundle: Bundle, catalogue: Catalogue) -> CaseEvidence:
         for reader in readers:
             case.absorb(reader.read())
     case.settle()
+    _read_dumps(case, bundle)
     return case
+
+
+def _read_dumps(case: CaseEvidence, bundle: Bundle) -> None:
+    for source in bundle.dumps:
+        try:
+            dump = read_dump(source.path, source.name, source.rank)
+        except RefusedDumpError as error:
+            case.refused.append(
+                f"What the flight recorder in {source.name} holds: the file was not read, because {error}."
+            )
+            continue
+        case.dumps.append((source, dump))
+        case.bytes += source.path.stat().st_size
+        case.processes.setdefault(dump.rank, Process(dump.rank))
 
 
 def _newest(bundle: Bundle) -> datetime:
