@@ -106,6 +106,27 @@ def catalogue_search(words: Annotated[list[str], typer.Argument(help="Words of t
     raise typer.Exit(search(words))
 
 
+class _Format(StrEnum):
+    PROMETHEUS = "prometheus"
+    MTAIL = "mtail"
+    LOKI = "loki"
+    GREP = "grep"
+
+
+@catalogue.command("export")
+def catalogue_export(
+    form: Annotated[_Format, typer.Option("--format", help="For whom: alert rules, mtail's program, or patterns.")],
+    ids: Annotated[list[str] | None, typer.Argument(metavar="ID", help="Entries, whatever their role.")] = None,
+    layer: Annotated[str | None, typer.Option("--layer", help="What can begin a failure, of one layer.")] = None,
+    everything: Annotated[bool, typer.Option("--all", help="What can begin a failure, of all layers.")] = False,
+    selector: Annotated[str, typer.Option("--selector", help="Loki: which streams to search.")] = '{job=~".+"}',
+) -> None:
+    """Print alert rules or search patterns for entries; comments say what they need."""
+    from bot.cli.export import Format, run
+
+    raise typer.Exit(run(ids or [], Format(form), layer=layer, everything=everything, selector=selector))
+
+
 @app.command()
 def serve(
     config: Annotated[

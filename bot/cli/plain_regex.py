@@ -1,6 +1,7 @@
 """Regexes for other programs: the catalogue's, rewritten into what RE2 (Loki, mtail) and GNU `grep -E` both read alike.
 
-Groups that only look around, which neither has, are left out; the result then matches more than the entry does.
+Wide bounds, as in `.{0,120}`, become open: they keep a backtracking engine fast, and make these slow. Groups that only
+look around, which neither has, are left out; the result then matches more than the entry does.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _parser: Any = import_module("re._parser")  # no public module hands out the tre
 _op: Any = import_module("re._constants")
 
 _SPECIAL = frozenset(r"\.[]()*+?{}|^$")
-_MAX_REPEAT = 1000  # RE2 refuses more
+_MAX_REPEAT = 16  # above this a bound becomes open
 _CLASSES = {
     "CATEGORY_DIGIT": "0-9",
     "CATEGORY_WORD": "[:alnum:]_",
@@ -69,6 +70,8 @@ class _Writer:
 
     def other_than(self, operation: Any, argument: Any) -> str:
         if operation is _op.LITERAL:
+            if argument == ord("\n"):  # no line holds one
+                return "."
             return self.set([(_op.NEGATE, None), (_op.LITERAL, argument)])
         return self.set([(_op.NEGATE, None), *argument])
 
@@ -106,7 +109,6 @@ class _Writer:
         if len(inner) != 1 or inner[0][0] not in (_op.LITERAL, _op.NOT_LITERAL, _op.ANY, _op.IN, _op.SUBPATTERN):
             body = f"({body})"
         if most is _op.MAXREPEAT or most > _MAX_REPEAT:
-            self.exact = self.exact and most is _op.MAXREPEAT
             count = {0: "*", 1: "+"}.get(least, f"{{{least},}}")
         elif (least, most) == (0, 1):
             count = "?"
@@ -156,7 +158,7 @@ def _literal(character: str) -> str:
 
 def _bracket(singles: str, ranges: str, *, negated: bool) -> str:
     """A set in which no character needs a backslash, since grep reads that as one more character."""
-    singles = singles.replace("\n", "")  # no line holds one
+    singles = singles.replace("\n", "")
     if "\\" in singles:
         raise Untranslatable("a backslash inside brackets means different things to RE2 and grep")
     first = "]" if "]" in singles else ""
