@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from knowledge.attribution.clocks import SURE, Clocks, estimate
 from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.view import CaseView, Own
 from knowledge.diagnosis import Role
-from knowledge.reading.evidence import Frame
+from knowledge.reading.evidence import Frame, Place
 from knowledge.signature import Scope
-
-_CLOCK_DOUBT = 2.0  # seconds by which hosts' clocks are not compared
 
 _DATA_FRAMES = ("data", "loader", "collate", "sample", "dataset", "batch", "token")
 _BY_TYPE = {
@@ -63,9 +62,13 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
     groups: dict[str, list[Own]] = {}
     for own in firsts.values():
         groups.setdefault(own.key, []).append(own)
-    ordered = sorted(groups.values(), key=_when)
+    clocks = estimate(view, (own.place for own in firsts.values()))
+    ordered, tied = _in_order(list(groups.values()), clocks)
     for place, group in enumerate(ordered):
-        yield _explain(view, group, place, len(ordered))
+        hypothesis = _explain(view, group, place, len(ordered), clocks)
+        if place < tied:
+            _doubt(hypothesis, ordered[:tied], place)
+        yield hypothesis
 
 
 def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
@@ -88,22 +91,67 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
             view.ranks_on(view.host_of(ranks[0])) if ranks else [],
             "the same error on several ranks of one host",
         )
-    hypothesis = _explain(view, [lead], 0, 1)
+    hypothesis = _explain(view, [lead], 0, 1, estimate(view, []))
     hypothesis.ranks, hypothesis.hosts, hypothesis.reason = ranks, view.hosts_of(ranks), reason
     hypothesis.score -= 0.05 if ranks else 0.1
     yield hypothesis
 
 
-def _when(group: list[Own]) -> tuple[float, float, int]:
-    """Order of groups: time where every group has one, else fewer ranks first, else the order of the lines."""
-    times = [own.seconds for own in group if own.seconds is not None]
-    alone = min(len(group), 3)
-    specific = 0 if any(own.hit for own in group) else 1
-    return (min(times) if times else float("inf"), alone + specific, min(own.order for own in group))
+def _in_order(groups: list[list[Own]], clocks: Clocks) -> tuple[list[list[Own]], int]:
+    """The groups in order, by time where clocks allow it, else by cause; and how many may be first, 0 where one is."""
+    ordered = sorted(groups, key=lambda group: _when(group, clocks))
+    if len(ordered) < 2:
+        return ordered, 0
+    lead = _earliest(ordered[0], clocks).place
+    open_ = [group for group in ordered[1:] if _cannot_tell(lead, _earliest(group, clocks).place, clocks)]
+    if not open_:
+        return ordered, 0
+    rivals = sorted([ordered[0], *open_], key=_by_cause)
+    rest = [group for group in ordered if group not in rivals]
+    tied = sum(_by_cause(group) == _by_cause(rivals[0]) for group in rivals)
+    return [*rivals, *rest], tied if tied > 1 else 0
 
 
-def _explain(view: CaseView, group: list[Own], place: int, total: int) -> Hypothesis:
-    lead = min(group, key=lambda own: (own.seconds is None, own.seconds or 0.0, own.order))
+def _cannot_tell(one: Place, other: Place, clocks: Clocks) -> bool:
+    """Whether two lines have times, by clocks that are known to be wrong by more than lies between them, or may be."""
+    doubt = clocks.doubt(one, other)
+    if doubt <= SURE:
+        return False
+    first, second = clocks.seconds(one), clocks.seconds(other)
+    return first is not None and second is not None and abs(second - first) <= doubt
+
+
+def _earliest(group: list[Own], clocks: Clocks) -> Own:
+    def when(own: Own) -> tuple[bool, float, int]:
+        seconds = clocks.seconds(own.place)
+        return (seconds is None, seconds or 0.0, own.order)
+
+    return min(group, key=when)
+
+
+def _by_cause(group: list[Own]) -> int:
+    """Fewer ranks before more, an entry of the catalogue before a bare exception."""
+    return min(len(group), 3) + (0 if any(own.hit for own in group) else 1)
+
+
+def _when(group: list[Own], clocks: Clocks) -> tuple[float, int, int]:
+    """Order of groups: time where every group has one, else the likelier cause, else the order of the lines."""
+    seconds = clocks.seconds(_earliest(group, clocks).place)
+    return (float("inf") if seconds is None else seconds, _by_cause(group), min(own.order for own in group))
+
+
+def _doubt(hypothesis: Hypothesis, tied: list[list[Own]], place: int) -> None:
+    """Several ranks have troubles of their own, and nothing tells which came first."""
+    names = sorted({own.rank for group in tied for own in group})
+    hypothesis.ranks, hypothesis.hosts = [], []
+    hypothesis.score = 0.56 - 0.02 * place
+    hypothesis.reason = "one of several errors whose order cannot be told: the clocks of their hosts cannot be compared"
+    fact = f"Which of ranks {', '.join(map(str, names[:8]))} failed first: how far their hosts' clocks are apart"
+    hypothesis.missing = [f"{fact} (`chronyc tracking` and `date -u` on each host)."]
+
+
+def _explain(view: CaseView, group: list[Own], place: int, total: int, clocks: Clocks) -> Hypothesis:
+    lead = _earliest(group, clocks)
     ranks = sorted(own.rank for own in group if own.rank >= 0)
     signature = lead.hit.signature if lead.hit else None
     cause = signature.cause if signature else cause_of_exception(lead)
@@ -118,7 +166,7 @@ def _explain(view: CaseView, group: list[Own], place: int, total: int) -> Hypoth
     elif one_host:
         reason = "the same error on every rank of one host and on no other"
     elif len(ranks) > 1:
-        earliest = _clearly_first(group)
+        earliest = _clearly_first(group, clocks)
         if earliest:
             ranks, hosts = [earliest.rank], view.hosts_of([earliest.rank])
             reason = "the first of several ranks with this error, by the clock"
@@ -138,14 +186,18 @@ def _explain(view: CaseView, group: list[Own], place: int, total: int) -> Hypoth
     )  # fmt: skip
 
 
-def _clearly_first(group: list[Own]) -> Own | None:
+def _clearly_first(group: list[Own], clocks: Clocks) -> Own | None:
     """The rank that had the error before the others by more than clocks may differ, if there is one."""
-    times = sorted((own.seconds, own.rank, own) for own in group if own.seconds is not None)
+    times = sorted((seconds, own.rank, own) for own in group if (seconds := clocks.seconds(own.place)) is not None)
     if len(times) < len(group) or len(times) < 2:
         return None
     if Counter(own.key for own in group).most_common(1)[0][1] != len(group):
         return None
-    return times[0][2] if times[1][0] - times[0][0] > _CLOCK_DOUBT else None
+    first = times[0][2]
+    clear = all(
+        seconds - times[0][0] > max(SURE, clocks.doubt(first.place, own.place)) for seconds, _, own in times[1:]
+    )
+    return first if clear else None
 
 
 def _proof(own: Own) -> Proof:

@@ -140,6 +140,7 @@ class Process:
     address: str | None = None
 
 
+_STEPS = 16  # of one rank, by which its host's clock is compared with others'
 _INTERVALS = 24  # progress lines over which the pace is measured
 
 
@@ -185,23 +186,34 @@ class RankStory:
     rank: int
     attempt: int = 0
     lines: int = 0
+    first: Place | None = None  # its first line with a time
     last: Place | None = None
     words: list[Place] = field(default_factory=list)  # the last lines that are neither progress nor a catalogue's
     last_step: int | None = None
     last_progress: Place | None = None
+    steps: dict[int, Place] = field(default_factory=dict)  # its last steps, each with its line
     finished: Place | None = None  # it said that training was done
     truncated: bool = False  # the file ends in the middle of a line
     hits: list[Hit] = field(default_factory=list)
     tracebacks: list[Traceback] = field(default_factory=list)
     stacks: list[Stack] = field(default_factory=list)
 
+    def pace(self, step: int, place: Place) -> None:
+        """Note a step; only the last ones are kept."""
+        self.steps[step] = place
+        if len(self.steps) > _STEPS:
+            del self.steps[next(iter(self.steps))]
+
     def absorb(self, other: RankStory) -> None:
         """Take what a later source told of the same rank."""
         self.lines += other.lines
+        self.first = self.first or other.first
         self.last = other.last or self.last
         self.words = other.words or self.words
         self.last_step = other.last_step if other.last_step is not None else self.last_step
         self.last_progress = other.last_progress or self.last_progress
+        for step, place in other.steps.items():
+            self.pace(step, place)
         self.finished = other.finished or self.finished
         self.truncated = self.truncated or other.truncated
         self.stacks += other.stacks

@@ -23,6 +23,7 @@ from knowledge.signature import Says, Signature, SourceKind
 _ALONE = re.compile(r"^\s*(?:/job:\w+/replica:\d+/task:)?(?P<rank>\d{1,6})\s*$")
 _PROMISE = 3  # lines within which ranks must follow a line that promises them
 _LAST_WORDS = 3
+_FIRST = 40  # lines of a rank in which its first time is looked for
 _IGNORED = "Exception ignored in"  # Python says so of an exception that ends nothing
 _PLAIN = 24  # plain lines of a rank that are kept until something happens
 
@@ -48,6 +49,7 @@ class StreamReader:
             lambda: deque(maxlen=_PLAIN)
         )
         self._heard: Counter[int | None] = Counter()  # plain lines of each rank since its last watched one
+        self._looked: Counter[int] = Counter()  # lines of each rank in which its first time was looked for
 
     def read(self) -> CaseEvidence:
         """Read the source. Raises UnreadableEvidence."""
@@ -96,6 +98,8 @@ class StreamReader:
             if watched:
                 self._watch("", self._place(line, number, rank, prefix), prefix.tagged)
             return
+        if rank is not None and self._looked[rank] < _FIRST:
+            self._look_for_time(self._place(line, number, rank, prefix), rank)
         if self._source.kind is SourceKind.KUBERNETES:
             prefix.host = self._roster.pod_of(text, self._found)
         if not watched and self._of_ranks:
@@ -109,7 +113,10 @@ class StreamReader:
         if marks & STARTS and self._source.attempt is None:
             for other in list(self._plain):
                 self._settle(other)
+            attempt = self._roster.attempt
             self._roster.meet_again(text)
+            if self._roster.attempt > attempt:
+                self._looked.clear()
         place = self._place(line, number, rank, prefix)
         if self._of_ranks:
             self._live(place, text)
@@ -125,6 +132,13 @@ class StreamReader:
         return Place(
             self._source, number, order or self._order, line, rank, host, self._roster.attempt, local, self._year
         )
+
+    def _look_for_time(self, place: Place, rank: int) -> None:
+        """Note a rank's first line with a time: ranks start at about the same moment, so it tells of their clocks."""
+        self._looked[rank] += 1
+        if place.seconds is not None:
+            self._looked[rank] = _FIRST
+            self._found.story(place.attempt, rank).first = place
 
     def _settle(self, rank: int | None) -> None:
         """Read what matters of the plain lines of a rank since the last watched one: their end."""
@@ -170,6 +184,8 @@ class StreamReader:
         if story:
             story.last_progress = place
             story.last_step = step if step >= 0 else story.last_step
+            if step >= 0:
+                story.pace(step, place)
 
     def _finish(self, place: Place, story: RankStory | None) -> None:
         pulse = self._found.pulses.setdefault(place.attempt, Pulse())
