@@ -14,6 +14,7 @@ from knowledge.attribution import (
     named,
     network,
     odd_one,
+    odd_words,
     own_errors,
     platform,
     waiting,
@@ -36,6 +37,7 @@ _RULES = (
     endings.propose,
     waiting.propose,
     flight.propose,
+    odd_words.propose,
     loose.propose,
 )
 
