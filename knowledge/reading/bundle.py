@@ -119,7 +119,7 @@ def _read_job(path: Path) -> JobFacts:
         return JobFacts.model_validate(json.loads(path.read_bytes()))
     except OSError as error:
         raise UnreadableEvidence(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, ValidationError) as error:
+    except (ValueError, ValidationError, RecursionError) as error:
         raise UnreadableEvidence(f"{path} is not a job.json: {str(error).splitlines()[0]}") from error
 
 
@@ -131,8 +131,12 @@ def open_bundle(paths: Sequence[Path]) -> Bundle:
     sources: list[Source] = []
     job = JobFacts()
     for path in paths:
-        if not path.exists():
-            raise UnreadableEvidence(f"no such file or folder: {path}")
+        try:
+            path.stat()
+        except FileNotFoundError as error:
+            raise UnreadableEvidence(f"no such file or folder: {path}") from error
+        except OSError as error:
+            raise UnreadableEvidence(f"cannot read {path}: {error.strerror or error}") from error
         if path.is_dir():
             try:
                 next(path.iterdir(), None)

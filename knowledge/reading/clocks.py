@@ -25,6 +25,7 @@ _CTIME = re.compile(
 _SYSLOG = re.compile(r"^(?P<mon>[A-Z][a-z]{2}) +(?P<d>\d{1,2}) (?P<H>\d\d):(?P<M>\d\d):(?P<S>\d\d)(?:\.(?P<f>\d+))? ")
 _SLASH = re.compile(r"(?P<y>\d{4}|\d\d)/(?P<m>\d\d)/(?P<d>\d\d) (?P<H>\d\d):(?P<M>\d\d):(?P<S>\d\d)")
 
+_YEARS = range(1970, 9000)  # which a date can hold, whatever the hours and zones say
 _WINDOW = 200  # characters of a line in which its timestamp is looked for
 
 
@@ -38,7 +39,7 @@ class Timestamp:
 
 
 def _seconds(year: int, month: int, day: int, found: re.Match[str]) -> float | None:
-    if not (1 <= month <= 12 and 1 <= day <= 31):
+    if not (1 <= month <= 12 and 1 <= day <= 31 and year in _YEARS):
         return None
     whole = timegm((year, month, day, int(found["H"]), int(found["M"]), int(found["S"]), 0, 0, 0))
     fraction = found.groupdict().get("f")

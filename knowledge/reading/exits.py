@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 import signal as signals
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
+from knowledge.reading.bundle import Source
 from knowledge.reading.evidence import Exit, Place
 
 _WORDS = {
@@ -24,6 +25,7 @@ _WORDS = {
 }
 
 _TORCHRUN_FAILED = re.compile(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\)")
+_AGENT = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +(?P<pid>\d+) ")
 _BLOCK_HOST = re.compile(r"^\s*host\s+: (?P<host>\S+)")
 _BLOCK_RANK = re.compile(r"^\s*rank\s+: (?P<rank>\d+) \(local_rank: (?P<local>\d+)\)")
 _BLOCK_CODE = re.compile(r"^\s*exitcode\s+: (?P<code>-?\d+) \(pid: (?P<pid>\d+)\)")
@@ -44,14 +46,39 @@ _SLURMD = re.compile(
 _SPAWN = re.compile(r"process (?P<rank>\d+) terminated with (?:signal (?P<signal>SIG\w+)|exit code (?P<code>\d+))")
 
 
+MOST = 1 << 17
+"""Ranks or tasks that one line names at most; what goes on beyond is a misreading, or somebody's trap."""
+
+
 def expand(ranges: str) -> list[int]:
-    """`1,3-5` → [1, 3, 4, 5]."""
+    """`1,3-5` → [1, 3, 4, 5], the first MOST of them."""
     numbers: list[int] = []
     for part in ranges.split(","):
         low, _, high = part.partition("-")
-        if low.isdigit():
-            numbers.extend(range(int(low), int(high or low) + 1))
+        if low.isdecimal():
+            first, last = int(low), int(high) if high.isdecimal() else int(low)
+            numbers.extend(range(first, min(last + 1, first + MOST - len(numbers))))
     return numbers
+
+
+def number_attempts(exits: Iterable[Exit], last: int) -> None:
+    """Tell to which attempt the words of torchrun's agents belong, where only the ranks' logs are numbered.
+
+    An agent says once an attempt that it failed, and lists its workers when it gives up: `last` is the last attempt.
+    """
+    agents: dict[tuple[Source, str], list[Place]] = {}
+    for found in exits:
+        place = found.place
+        if found.by != "torchrun" or place.attempt or place.source.attempt is not None:
+            continue
+        if found.rank is not None:
+            place.attempt = last
+        else:
+            agent = _AGENT.search(place.text)
+            agents.setdefault((place.source, agent["pid"] if agent else ""), []).append(place)
+    for places in agents.values():
+        for later, place in enumerate(reversed(places)):
+            place.attempt = max(0, last - later)
 
 
 def _shell(code: int) -> int:
@@ -64,6 +91,7 @@ class ExitReader:
 
     def __init__(self) -> None:
         self._root_cause = False
+        self._tasks = 0  # that srun named so far
         self._host: str | None = None
         self._rank: tuple[int, int] | None = None
         self._mpi_rank: int | None = None
@@ -115,8 +143,7 @@ class ExitReader:
             code = -int(getattr(signals, name, signals.SIGKILL)) if name else int(found["code"])
             yield Exit(place, code, int(found["rank"]), first=True, by="spawn")
 
-    @staticmethod
-    def _srun(found: re.Match[str], place: Place) -> Iterator[Exit]:
+    def _srun(self, found: re.Match[str], place: Place) -> Iterator[Exit]:
         how = found["how"]
         number = _SRUN_CODE.search(how)
         if number:
@@ -126,5 +153,7 @@ class ExitReader:
             if word not in _WORDS:
                 return
             code = -int(_WORDS[word])
-        for task in expand(found["tasks"]):
+        tasks = expand(found["tasks"])[: 2 * MOST - self._tasks]
+        self._tasks += len(tasks)
+        for task in tasks:
             yield Exit(place, code, task, host=found["host"], by="srun")

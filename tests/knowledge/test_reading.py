@@ -15,6 +15,7 @@ from knowledge.errors import UnreadableEvidence
 from knowledge.reading.bundle import name_source, open_bundle
 from knowledge.reading.clocks import parse_time
 from knowledge.reading.evidence import CaseEvidence
+from knowledge.reading.exits import MOST
 from knowledge.reading.prefixes import Habits, learn_habits, strip_prefix
 from knowledge.reading.regions import ONE_RANK, read_regions
 from knowledge.reading.text import MAX_LINE, clean, pieces
@@ -105,7 +106,11 @@ def test_timestamps_of_every_writer(line: str, expected: datetime, zoned: bool) 
     assert found.zoned is zoned
 
 
-@pytest.mark.parametrize("line", ["no time here", "2026-13-45 99:99:99 x", "[1201841.112233] NVRM: x", ""])
+NO_TIMES = ["no time here", "2026-13-45 99:99:99 x", "[1201841.112233] NVRM: x", ""]
+NO_YEARS = ["[Sun Nov 30 10:10:10 0000] x", "0000-01-01 00:00:00 x", "9999-12-31T23:59:99-14:00 x"]
+
+
+@pytest.mark.parametrize("line", [*NO_TIMES, *NO_YEARS])
 def test_what_is_no_timestamp_is_none(line: str) -> None:
     found = parse_time(line, year=2026)
     assert found is None or found.seconds < 0
@@ -198,6 +203,11 @@ def test_launchers_words_on_how_processes_ended(evidence: Read) -> None:
     }
 
 
+def test_srun_may_name_more_tasks_than_any_job_has(evidence: Read) -> None:
+    case = evidence({"job.err": "srun: error: n1: tasks 0-99999999999: Killed\n" * 9})
+    assert MOST <= len(case.exits) <= 2 * MOST
+
+
 def test_packed_logs_are_unpacked(bundle: Callable[..., Path], evidence: Read) -> None:
     text = b"rank=0 world_size=2 host=n1 pid=1\n"
     case = evidence(
@@ -229,8 +239,14 @@ def test_paths_without_evidence_are_one_clear_line(tmp_path: Path, make: Callabl
     assert str(tmp_path) in str(caught.value)
 
 
-def test_a_broken_job_json_is_named(bundle: Callable[..., Path]) -> None:
+def test_a_name_too_long_for_any_file_is_one_clear_line(tmp_path: Path) -> None:
+    with pytest.raises(UnreadableEvidence, match="too long"):
+        open_bundle([tmp_path / ("x" * 300)])
+
+
+@pytest.mark.parametrize("text", ["{not json", '{"nodes":' * 100_000, "[]"])
+def test_a_broken_job_json_is_named(bundle: Callable[..., Path], text: str) -> None:
     folder = bundle({"rank-0.log": "x\n"}, state="FAILED")
-    (folder / "job.json").write_text("{not json")
+    (folder / "job.json").write_text(text)
     with pytest.raises(UnreadableEvidence, match=r"job\.json"):
         open_bundle([folder])
