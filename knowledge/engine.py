@@ -7,12 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from knowledge.attribution import outcome
+from knowledge.attribution.earlier import look_back
 from knowledge.attribution.view import view_case
 from knowledge.catalogue import load_catalogue
 from knowledge.diagnosis import Diagnosis, Stats
 from knowledge.reading.bundle import open_bundle
 from knowledge.reading.reader import read_evidence
-from knowledge.report import report
+from knowledge.report import report, tell_earlier
 
 
 def run(paths: Sequence[Path]) -> Diagnosis:
@@ -20,7 +21,10 @@ def run(paths: Sequence[Path]) -> Diagnosis:
     began = time.perf_counter()
     evidence = read_evidence(open_bundle(paths), load_catalogue())
     view = view_case(evidence)
-    diagnosis = report(view, outcome.conclude(view))
+    hypotheses = outcome.conclude(view)
+    diagnosis = report(view, hypotheses)
+    if hypotheses and (earlier := look_back(evidence, hypotheses[0])):
+        tell_earlier(diagnosis, earlier)
     diagnosis.missing += evidence.refused
     diagnosis.stats = Stats(bytes=evidence.bytes, lines=evidence.lines, seconds=round(time.perf_counter() - began, 4))
     return diagnosis

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from knowledge.attribution.earlier import Earlier
 from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.platform import ended_well
 from knowledge.attribution.view import CaseView
@@ -71,13 +72,7 @@ def report(view: CaseView, hypotheses: Sequence[Hypothesis]) -> Diagnosis:
     cause = causes[best.cause]
     ranks = sorted(best.ranks)
     hosts = list(dict.fromkeys(name for host in best.hosts for name in (view.node_under(host), host) if name))
-    values = {
-        **best.captures,
-        "rank": str(ranks[0]) if len(ranks) == 1 else "",
-        "ranks": compress(ranks),
-        "host": hosts[0] if len(set(best.hosts)) == 1 else "",
-        "hosts": ", ".join(hosts),
-    }
+    values = _values(best, hosts)
     signature = best.signature if best.signature and best.signature.cause == best.cause else None
     confidence = round(min(best.score, 0.99), 2)
     return Diagnosis(
@@ -102,6 +97,36 @@ def report(view: CaseView, hypotheses: Sequence[Hypothesis]) -> Diagnosis:
         suspect_nodes=hosts if (signature.node_suspect if signature else cause.node_suspect) else [],
         fingerprint=fingerprint(best.cause, signature.id if signature else None, best.traceback),
     )  # fmt: skip
+
+
+def tell_earlier(diagnosis: Diagnosis, earlier: Earlier) -> None:
+    """Add to the last attempt's diagnosis what ended an attempt before it."""
+    one = earlier.hypothesis
+    cause = load_causes()[one.cause]
+    what = redact(_summary(one, cause, _values(one, list(dict.fromkeys(one.hosts)))))
+    told = f"Attempt {earlier.attempt + 1} of {earlier.last + 1}"
+    if earlier.same:
+        diagnosis.cause.summary += f" {told} had ended the same way."
+    else:
+        diagnosis.cause.summary += f" This follows from an earlier failure. {told}: {what}"
+        why_not = f"It ended attempt {earlier.attempt + 1}; the last one failed by what that left behind."
+        alternative = Alternative(cause=one.cause, confidence=round(one.score * 0.5, 2), why_not=why_not)
+        diagnosis.alternatives = [alternative, *diagnosis.alternatives[:2]]
+        diagnosis.fix.insert(0, f"Repair first what ended attempt {earlier.attempt + 1}: {cause.title}.")
+    proofs = [Proof(proof.place, Role.CONTEXT, proof.signature) for proof in one.proofs[:2]]
+    diagnosis.evidence = [*diagnosis.evidence[: MAX_EVIDENCE - len(proofs)], *map(_line, proofs)]
+
+
+def _values(best: Hypothesis, hosts: Sequence[str]) -> dict[str, str]:
+    """What may stand in sentences and commands about a hypothesis, whose hosts go by these names."""
+    ranks = sorted(best.ranks)
+    return {
+        **best.captures,
+        "rank": str(ranks[0]) if len(ranks) == 1 else "",
+        "ranks": compress(ranks),
+        "host": hosts[0] if len(set(best.hosts)) == 1 else "",
+        "hosts": ", ".join(hosts),
+    }
 
 
 def _title(best: Hypothesis, cause: Cause) -> str:

@@ -369,18 +369,18 @@ def bus_key(bus: str) -> str:
     return ":".join(parts[-2:])
 
 
-def view_case(case: CaseEvidence) -> CaseView:
-    """Arrange the last attempt of a case."""
-    attempt = case.last_attempt
+def view_case(case: CaseEvidence, attempt: int | None = None) -> CaseView:
+    """Arrange one attempt of a case; None: the last."""
+    last = case.last_attempt
+    attempt = last if attempt is None else attempt
+    numbered = attempt < last or any(found.place.attempt == attempt for found in case.exits)
     stories = {rank: story for (number, rank), story in case.stories.items() if number == attempt}
     exits: dict[int, Exit] = {}
     agents = any(found.by == "torchrun" for found in case.exits)
     for found in case.exits:
         if agents and found.by == "srun":
             continue  # its tasks are the nodes' agents, not ranks
-        if found.rank is None or (
-            found.place.attempt != attempt and any(e.place.attempt == attempt for e in case.exits)
-        ):
+        if found.rank is None or (numbered and found.place.attempt != attempt):
             continue
         known = exits.get(found.rank)
         if known is None or _telling(found) > _telling(known):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import signal as signals
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from knowledge.reading.bundle import Source
 from knowledge.reading.evidence import Exit, Place
@@ -61,17 +61,18 @@ def expand(ranges: str) -> list[int]:
     return numbers
 
 
-def number_attempts(exits: Iterable[Exit], last: int) -> None:
+def number_attempts(exits: Sequence[Exit], last: int) -> None:
     """Tell to which attempt the words of torchrun's agents belong, where only the ranks' logs are numbered.
 
     An agent says once an attempt that it failed, and lists its workers when it gives up: `last` is the last attempt.
     """
+    numbered = {found.place.source for found in exits if found.place.attempt or found.place.source.attempt is not None}
     agents: dict[tuple[Source, str], list[Place]] = {}
     for found in exits:
         place = found.place
-        if found.by != "torchrun" or place.attempt or place.source.attempt is not None:
+        if found.by != "torchrun" or place.source in numbered:
             continue
-        if found.rank is not None:
+        if not _TORCHRUN_FAILED.search(place.text):
             place.attempt = last
         else:
             agent = _AGENT.search(place.text)

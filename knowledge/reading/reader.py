@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from knowledge.catalogue import Catalogue
 from knowledge.reading.bundle import Bundle
 from knowledge.reading.evidence import CaseEvidence, Process
+from knowledge.reading.exits import number_attempts
 from knowledge.reading.flight_recorder import RefusedDumpError, read_dump
 from knowledge.reading.roster import Roster
 from knowledge.reading.stream import StreamReader
@@ -37,6 +38,7 @@ def read_evidence(bundle: Bundle, catalogue: Catalogue) -> CaseEvidence:
         for reader in readers:
             case.absorb(reader.read())
     case.settle()
+    number_attempts(case.exits, case.last_attempt)
     _read_dumps(case, bundle)
     return case
 
