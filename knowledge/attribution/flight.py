@@ -220,10 +220,9 @@ def _unanswered(group: _Group) -> Iterator[_Suspicion]:
     for rank, calls in group.calls.items():
         for call in calls:
             found = _PEER.match(call.op) if call.p2p and call.state != "completed" else None
-            if found:
-                place = int(found["to"] or found["origin"])
-                peer = group.members[place] if place < len(group.members) else place
-                arrows.setdefault(peer, set()).add(rank)
+            place = int(found["to"] or found["origin"]) if found else len(group.members)
+            if place < len(group.members):
+                arrows.setdefault(group.members[place], set()).add(rank)
     for peer, waiters in arrows.items():
         if not any(peer in others for others in arrows.values()):
             reason = f"others wait to send to it or to receive from it in {group.title}, and it is in neither"

@@ -138,7 +138,8 @@ def _call(number: int, entry: Mapping[Any, Any]) -> Call | None:
 
 
 def _text(value: object) -> str:
-    return value[:80] if isinstance(value, str) else ""
+    """A string of a dump, cut to a length that fits a line, without what would not show on it."""
+    return "".join(filter(str.isprintable, value[:80])) if isinstance(value, str) else ""
 
 
 def _group_of(entry: Mapping[Any, Any]) -> tuple[str, str]:

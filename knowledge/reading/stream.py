@@ -98,7 +98,7 @@ class StreamReader:
             if watched:
                 self._watch("", self._place(line, number, rank, prefix), prefix.tagged)
             return
-        if rank is not None and self._looked[rank] < _FIRST:
+        if rank is not None and self._of_ranks and self._looked[rank] < _FIRST:
             self._look_for_time(self._place(line, number, rank, prefix), rank)
         if self._source.kind is SourceKind.KUBERNETES:
             prefix.host = self._roster.pod_of(text, self._found)

@@ -271,6 +271,15 @@ def test_a_strange_dump_harms_nothing(verdict: Verdict, entries: str) -> None:
     assert said.initiating.ranks == [1]
 
 
+def test_what_a_dump_says_is_bounded_and_clean(verdict: Verdict) -> None:
+    odd = [*DONE, call(3, "bcast\x1b[31m\n" + "x" * 5000, "started", where="f\u202e" + "y" * 5000)]
+    said = verdict({f"nccl_trace_rank_{rank}": pickled(odd if rank == 3 else WAITING) for rank in range(4)})
+    text = said.evidence[0].text
+    assert said.evidence[0].rank == 3
+    assert len(text) < 500
+    assert text.isprintable()
+
+
 def test_a_dump_without_a_rank_in_its_name_is_refused_with_advice(verdict: Verdict) -> None:
     logs = {f"nccl_trace_rank_{rank}": pickled(DONE if rank == 2 else WAITING) for rank in range(4)}
     said = verdict(logs | {"trace.pkl": pickled(WAITING)})
