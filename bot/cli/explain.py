@@ -33,7 +33,7 @@ _NATURE = {
     Nature.HARDWARE: "A machine has to be looked after; the program is not at fault.",
     Nature.SOFTWARE: "The program has to change; the machines are not at fault.",
     Nature.CONFIGURATION: "A setting or an installation has to change; neither the model nor the hardware is broken.",
-    Nature.EITHER: "Program or machine may be at fault; the steps below tell which.",
+    Nature.EITHER: "Program or machine may be at fault; the line alone does not settle it.",
 }
 _PART = {
     SignatureRole.CASCADE: "The line tells that something else failed first: the cause stands in another log.",
@@ -98,7 +98,7 @@ def paragraph(entry: Signature, captures: Mapping[str, str] | None = None) -> st
     """Why the run stopped, for somebody who does not know the machine."""
     part = _PART.get(entry.role)
     told = [spoken(entry.summary, captures), part or _NATURE[entry.nature]]
-    if entry.role in (SignatureRole.ROOT, SignatureRole.CASCADE):
+    if entry.role is SignatureRole.ROOT:
         told.append(RESTART[entry.restart])
     return " ".join(told)
 
