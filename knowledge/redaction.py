@@ -24,6 +24,7 @@ PLACEHOLDER = re.compile(r"\[redacted:[a-z][a-z0-9-]*:[0-9a-f]{4}\]")
 _MARK = "[redacted:"
 _LINE_END = re.compile(r"([\r\n])")
 _KEY_BLOCK = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY", re.IGNORECASE)
+_COLOUR = re.compile(r"\x1b\[[0-9;:]{0,40}m")
 _SHORTEST = 4  # characters of a line that can hold no secret
 
 
@@ -85,6 +86,14 @@ def _placeholder(kind: str, secret: str, salt: bytes) -> str:
 
 
 def _clean(line: str, salt: bytes) -> str:
+    if "\x1b[" in line:  # colours part names from values; a line with a secret loses them
+        bare = _COLOUR.sub("", line)
+        cleaned = _apply(bare, salt)
+        return line if cleaned == bare else cleaned
+    return _apply(line, salt)
+
+
+def _apply(line: str, salt: bytes) -> str:
     if len(line) <= _SHORTEST:
         return line
     lowered = line.lower()
@@ -99,9 +108,13 @@ def _clean(line: str, salt: bytes) -> str:
     return line
 
 
+_NO_WORD = r"(?:(?<![A-Za-z0-9])|(?<=\\[bfnrtv0])|(?<=\\x[0-9A-Fa-f]{2})|(?<=\\u00[0-9A-Fa-f]{2})|(?<=%[0-9A-Fa-f]{2}))"
+"""Behind an escape of JSON or of an address no word is under way either, though a letter or digit stands there."""
+
+
 def _token(prefix: str, rest: str) -> re.Pattern[str]:
     """A token known by its prefix, which starts only where no word is under way."""
-    return re.compile(rf"(?<![A-Za-z0-9])(?P<s>{prefix}{rest})", re.ASCII)
+    return re.compile(rf"{_NO_WORD}(?P<s>{prefix}{rest})", re.ASCII)
 
 
 def _has_digit_or_capital(found: re.Match[str]) -> bool:
@@ -165,7 +178,7 @@ def _without_private_keys(lines: list[str], salt: bytes) -> list[str]:
         elif body and (len(body[1]) >= 16 or body[1] == line.strip()):
             kept = line[: body.start(1)] + _placeholder("private-key", body[1], salt) + line[body.end(1) :]
         elif inside:
-            inside = not line.strip() or _KEY_HEADER.search(line) is not None or PLACEHOLDER.search(line) is not None
+            inside = not line.strip() or _KEY_HEADER.search(line) is not None or "[redacted:private-key:" in line
         cleaned.append(kept)
     return cleaned
 
@@ -212,8 +225,9 @@ class _Assignments(_Rule):
 
 _NAME = re.compile(
     r"(?P<name>pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?|_auth"
+    r"|(?-i:(?<=[A-Z0-9_])PASS(?==))"
     r"|(?:api|access|private|account|signing|subscription|license|wandb|ssh|hmac)[ _-]?key(?:[_-]?id)?)"
-    r"(?P<sep>\\?[\"']?[ \t]{0,8}(?:=>|:=|[:=])[ \t]{0,8}|[\"'],[ \t]{0,8}|[ \t]{1,8}(?=[\"'\w]))",
+    r"(?P<sep>\\{0,8}[\"']?[ \t]{0,8}(?:=>|:=|[:=]|%3[ad])[ \t]{0,8}|[\"'],[ \t]{0,8}|[ \t]{1,8}(?=[\"'\w]))",
     re.ASCII | re.IGNORECASE,
 )
 _MANY = 2000  # a line with more names than this is a dump or an attack, and goes as a whole
@@ -224,7 +238,7 @@ _QUOTED = {
     '\\"': re.compile(r'[^"\\]*+'),
     "\\'": re.compile(r"[^'\\]*+"),
 }
-_OPENING = re.compile(r"\\?[\"']")
+_OPENING = re.compile(r"\\{0,8}[\"']")  # JSON inside JSON doubles its backslashes
 # A comma or its like ends the value only where something new begins after it.
 _UNQUOTED = re.compile(r"(?:[^\s\"',;&|<>]|[,;&](?!\s|[\"']|[\w.-]{1,64}[\"']?[=:]|$))++", re.ASCII)
 _NOTHING = re.compile(
@@ -247,13 +261,13 @@ _ACCESS = re.compile(
 def _secret_value(line: str, found: re.Match[str], prefix: str) -> tuple[int, int] | None:
     """Where the value stands that belongs to a name, or None where it is none or nothing secret."""
     name, separator, start = found["name"].lower(), found["sep"], found.end()
-    spaced = not any(character in separator for character in ":=")
+    spaced = not any(character in separator for character in ":=%")
     if spaced and not (prefix.startswith("--") or (name == "password" and "login " in line[:start])):
         return None  # prose, unless it is an option of a command or a line of .netrc
     opening = _OPENING.match(line, start)
     if opening:
         start = opening.end()
-        body = _QUOTED[opening[0]].match(line, start)
+        body = _QUOTED[opening[0][-2:]].match(line, start)
         end = body.end() if body else start
     else:
         body = _UNQUOTED.match(line, start)
@@ -268,6 +282,8 @@ def _secret_value(line: str, found: re.Match[str], prefix: str) -> tuple[int, in
         value, end = kept, start + len(kept)
     if PLACEHOLDER.fullmatch(value) or _NOTHING.fullmatch(value):
         return None
+    if name == "pass" and _NUMBER.fullmatch(value):
+        return None  # FORWARD_PASS=3
     if name == "pwd" and value.startswith(("/", "~", ".")):
         return None  # a shell's working directory
     if name in ("token", "credential", "credentials") and not _is_access_token(prefix, separator, value):
@@ -352,6 +368,11 @@ _RULES: tuple[_Rule, ...] = (
     ),
     _Rule("password", ("://",), re.compile(r"[a-z0-9+.-]://[^\s/:@]*+:(?P<s>[^\s/]+)@", re.IGNORECASE)),
     _Rule("url-key", ("://",), re.compile(r"[a-z0-9+.-]://(?P<s>[A-Za-z0-9_.~-]{16,}+):?@", re.IGNORECASE)),
+    _Rule(
+        "password",
+        ("%3a%2f%2f",),
+        re.compile(r"%3A%2F%2F(?:(?!%3A|%40)[^\s/]){0,256}+%3A(?P<s>(?:(?!%40)[^\s/]){1,256}+)%40", re.IGNORECASE),
+    ),
     _Assignments(
         "password",
         ("pass", "pwd", "secret", "token", "credential", "_auth", "key"),

@@ -35,7 +35,12 @@ HINTS = (
     r"basic[ \t]{1,8}[a-z0-9+/]{6}",
     r"[?&;](?:sig|x-amz-[a-z-]{1,20}|x-goog-[a-z-]{1,20})=",
     r"://[^\s/]{1,4000}@",
-    r"(?:pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?|_auth|key(?:[_-]?id)?)\\?[\"']?[ \t]{0,8}[:=]",
+    r"%3a%2f%2f[^\s/]{1,600}%40",
+    r"[a-z0-9_]pass=",
+    (
+        r"(?:pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?|_auth|key(?:[_-]?id)?)"
+        r"(?:[\\\"' \t]|\x1b\[[0-9;:]{0,40}m){0,24}(?:[:=]|%3[ad])"
+    ),
     r"(?:pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?|_auth|key(?:[_-]?id)?)\\?[\"'][ \t]{0,8}[,:=]",
     r"--[a-z0-9_.-]{0,40}(?:pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?|_auth|key(?:[_-]?id)?)[ \t]",
     r"login [^\n]{0,200}password[ \t]",

@@ -53,9 +53,23 @@ SECRETS = [
     ("T000/B000/abcdEFGH", "https://hooks.slack.com/services/{}"),
     ("AwQFAAC1234567890abcdefgh==", "MUNGE:{}:"),
     ("alice.b@example.com", "mail <{}>, please"),
+    ("hf_abcdefghijklmnopqrstuvwxyz0123456789", '{{"log": "one line\\n{}"}}'),
+    ("AKIAIOSFODNN7EXAMPLE", "\\u0022{}\\u0022"),
+    ("ghp_0123456789abcdefABCDEF0123456789abcd", "next=%3D{}%26b"),
+    ("hunter2", "GET /login?next=x%3Fpassword%3D{} HTTP/1.1"),
+    ("hunter2", "dsn=postgres%3A%2F%2Ftrain%3A{}%40db.example.org%3A5432"),
+    ("hunter2", '\\\\\\"password\\\\\\": \\\\\\"{}\\\\\\"'),
+    ("hunter2", "DB_PASS={} FORWARD_PASS=3"),
+]
+
+COLOURED = [
+    "\x1b[33mpassword\x1b[0m=\x1b[32m'hunter2'\x1b[0m and more",
+    "password\x1b[0m: \x1b[1;32mhunter2\x1b[0m and more",
+    "key \x1b[32mAKIAIOSFODNN7EXAMPLE\x1b[0m and more",
 ]
 
 KEPT = [
+    "\x1b[33mloss\x1b[0m=\x1b[32m2.31\x1b[0m",
     "tokens=4096 n_tokens=12 tokens/s: 1234 max_tokens=5 tokens per second per gpu: 4000.1",
     "IndexError: token id 50257 is out of range; token=50257 token: 50257",
     "pad_token=[PAD] eos_token='</s>' bos_token: <s> pad_token_id=0 mask_token='[MASK]'",
@@ -90,6 +104,14 @@ PEM = [
     "aBcD1w==",
     "-----END RSA PRIVATE KEY-----",
 ]
+
+
+@pytest.mark.parametrize("line", COLOURED)
+def test_colours_hide_no_secret(line: str) -> None:
+    cleaned = redact(line)
+    assert "hunter2" not in cleaned
+    assert "EXAMPLE" not in cleaned
+    assert cleaned.endswith(" and more")
 
 
 @pytest.mark.parametrize(("secret", "frame"), SECRETS, ids=[frame for _, frame in SECRETS])
