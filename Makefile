@@ -9,14 +9,15 @@ READY := $(VENV)/.ready
 COMPILE = uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--custom-compile-command 'make lock' $(UPGRADE)
 
-.PHONY: help demo test lint format lock bench clean slurm
+.PHONY: help demo test lint format lock bench bench-quick clean slurm
 
 help:
 	@echo 'make demo     replay a real failed job and show the message that the channel would get'
 	@echo 'make test     lint, types and all tests, with coverage'
 	@echo 'make lint     ruff, mypy and the import contracts'
 	@echo 'make format   let ruff rewrite what it can'
-	@echo 'make bench    how fast the scanner is beside grep'
+	@echo 'make bench    how fast everything is, beside ripgrep and other tools: writes docs/performance.md'
+	@echo 'make bench-quick  the same on a tenth of the data'
 	@echo 'make lock     bring both lock files up to date with pyproject.toml (needs uv)'
 	@echo 'make clean    remove everything that make made'
 
@@ -37,7 +38,10 @@ format: $(READY)
 	@$(BIN)/ruff format .
 
 bench: $(READY)
-	@$(BIN)/python benchmarks/scan.py $(BENCH)
+	@$(BIN)/python -m benchmarks --write $(BENCH)
+
+bench-quick: $(READY)
+	@$(BIN)/python -m benchmarks --scale 0.1 --rounds 1 $(BENCH)
 
 lock:
 	$(COMPILE) -o requirements.lock
