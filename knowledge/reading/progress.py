@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 _STEP = re.compile(r"(?i)\b(?:global_?step|step|iter(?:ation)?)s?['\"]?[ :=/\[]{0,4}\s*(?P<step>\d{1,9})(?![\w.])")
-_OTHER = re.compile(r"(?i)it/s[\],]|s/it[\],]|Train Epoch: \d+ \[|\bepoch[ :=]+\d+.{0,40}\bloss\b")
+_OTHER = re.compile(
+    r"(?i)it/s[\],]|s/it[\],]|Train Epoch: \d+ \[|\bepoch[ :=]+\d+.{0,40}\bloss\b|'loss': .{1,200}'epoch': \d"
+)
 _FINISHED = re.compile(
     r"(?i)\btraining (?:is |has )?(?:finished|complete[d]?|done|ended)\b|\bfinished training\b|\bdone, exiting 0\b"
     r"|\btraining of epoch \d+ ends\b|`?Trainer\.fit`? stopped: `?max_(?:steps|epochs)"
