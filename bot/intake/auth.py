@@ -22,7 +22,7 @@ def new_token() -> str:
 
 def hashed(token: str) -> str:
     """Return what is stored of a token. Tokens are long and random, so a fast hash is safe."""
-    return hashlib.sha256(token.encode()).hexdigest()
+    return hashlib.sha256(token.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 async def authenticate(request: web.Request, repository: Repository) -> Cluster:

@@ -65,7 +65,7 @@ async def test_the_whole_road_of_a_report(client: Client) -> None:
     assert [log["name"] for log in incident["logs"]] == ["n1/rank-2.err"]
 
 
-@pytest.mark.parametrize("header", [None, "Bearer", "Bearer ", "Bearer wrong", "Basic YTpi"])
+@pytest.mark.parametrize("header", [None, "Bearer", "Bearer ", "Bearer wrong", "Bearer \udcff", "Basic YTpi"])
 async def test_without_a_clusters_token_nothing_is_told(client: Client, header: str | None) -> None:
     headers = {"Authorization": header} if header else {}
     async with aiohttp.request("POST", client.url + "/v1/incidents", json=opening(), headers=headers) as answer:
