@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from knowledge.attribution.clocks import SURE, Clocks, estimate
 from knowledge.attribution.hypothesis import Hypothesis, Proof
-from knowledge.attribution.view import CaseView, Own
+from knowledge.attribution.view import OF_THE_GROUP, CaseView, Own
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Frame, Place
 from knowledge.signature import Scope
@@ -156,6 +156,10 @@ def _explain(view: CaseView, group: list[Own], place: int, total: int, clocks: C
     signature = lead.hit.signature if lead.hit else None
     cause = signature.cause if signature else cause_of_exception(lead)
     score = 0.93 if signature else 0.88
+    missing: list[str] = []
+    if not signature and _cut_short(view, lead):
+        score -= 0.28
+        missing.append(f"How the error of rank {lead.rank} goes on: its log ends in the middle of the message.")
     hosts = view.hosts_of(ranks)
     everyone = len(ranks) > 1 and len(ranks) >= 0.75 * len(view.ranks)
     one_host = len(hosts) == 1 and len(view.hosts) > 1 and len(ranks) > 1 and ranks == view.ranks_on(hosts[0])
@@ -183,7 +187,19 @@ def _explain(view: CaseView, group: list[Own], place: int, total: int, clocks: C
     return Hypothesis(
         cause=cause, score=score, reason=reason, ranks=ranks, hosts=hosts, proofs=proofs, signature=signature,
         captures=lead.hit.captures if lead.hit else {}, traceback=lead.traceback, whole_job=everyone,
+        missing=missing,
     )  # fmt: skip
+
+
+def _cut_short(view: CaseView, own: Own) -> bool:
+    """Whether a log ends in the middle of a message that, whole, might tell of another rank's failure."""
+    story = view.stories.get(own.rank)
+    if story is None or not story.truncated or own.traceback is None or len(view.ranks) < 2:
+        return False
+    original = own.traceback.original
+    ends_there = story.last is not None and story.last.order <= original.end.order
+    name = original.exception.rsplit(".", 1)[-1]  # itself perhaps torn
+    return ends_there and any(whole.startswith(name) for whole in ("RuntimeError", *OF_THE_GROUP))
 
 
 def _clearly_first(group: list[Own], clocks: Clocks) -> Own | None:

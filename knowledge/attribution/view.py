@@ -18,7 +18,7 @@ _WRAPPERS = (
     "ProcessExitedException", "SystemExit", "TrainingFailedError", "ActorDiedError", "SignalException",
 )  # fmt: skip
 
-_OF_THE_GROUP = ("DistBackendError", "DistNetworkError", "DistStoreError", "DistError")
+OF_THE_GROUP = ("DistBackendError", "DistNetworkError", "DistStoreError", "DistError")
 """Exceptions of torch.distributed: without an entry that says more, they tell of others' trouble."""
 
 _GOES_ON = 8  # progress lines of whichever rank after an error of nobody, from which it ended nothing
@@ -343,7 +343,7 @@ class CaseView:
                 return None  # the exception only says that somebody else failed
         original = traceback.original
         if (
-            original.exception.rsplit(".", 1)[-1] in _WRAPPERS + _OF_THE_GROUP
+            original.exception.rsplit(".", 1)[-1] in _WRAPPERS + OF_THE_GROUP
             or original.exception == "KeyboardInterrupt"
         ):
             return None

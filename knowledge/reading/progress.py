@@ -18,6 +18,7 @@ _LEAVING = re.compile(
     r"(?i)\b(?:leaving|exiting|quitting|finishing|stopping early|early stop\w*|budget reached|reached \w+ budget"
     r"|no more (?:data|batches)|data exhausted|ran out of data|end of (?:data|epoch|shard)|finished its (?:data|shard))\b"
 )
+_LOSS = re.compile(r"(?i)\bloss['\"]?[ :=]{1,3}\d")
 _STEPS = ("step", "iter", "it/s", "s/it", "poch", "Step", "Iter", "STEP")
 _ENDS = ("inish", "omplet", "done", "ended", " ends", "stopped", "runtime", "successful", "exiting")
 
@@ -30,6 +31,11 @@ def step_of(text: str) -> int | None:
     if found:
         return int(found["step"])
     return -1 if _OTHER.search(text) else None
+
+
+def is_training(text: str) -> bool:
+    """Whether a line can be nothing but a step's report: it tells a step or epoch and the number that the loss has."""
+    return "oss" in text and _LOSS.search(text) is not None and step_of(text) is not None
 
 
 def says_finished(text: str) -> bool:

@@ -6,6 +6,7 @@ import re
 
 from knowledge.reading.evidence import Frame, Place, Traceback
 from knowledge.reading.marks import TRACEBACK
+from knowledge.reading.progress import is_training
 
 _FRAME = re.compile(r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
 _EXCEPTION = re.compile(r"^(?P<type>[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*)(?:: ?(?P<message>.*))?$")
@@ -45,7 +46,7 @@ class TracebackReader:
                 if (
                     self._since == 1 + self._previous.last_order - self._previous.end.order
                     and self._since <= _MESSAGE_LINES
-                ) and not _NEW_RECORD.match(text):
+                ) and not (_NEW_RECORD.match(text) or is_training(text)):
                     self._previous.last_order += 1
                 if _CAUSED.match(text):
                     self._chaining = True

@@ -314,3 +314,27 @@ def test_secrets_do_not_leave_in_the_verdict(verdict: Verdict) -> None:
         }
     )
     assert "hunter2secret" not in said.model_dump_json()
+
+
+def test_an_error_after_which_the_trainer_logged_on_killed_nobody(verdict: Verdict) -> None:
+    caught = (
+        "Traceback (most recent call last):\n"
+        '  File "/app/train.py", line 9, in fit\n'
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+        "{'loss': 6.41, 'grad_norm': 0.15, 'learning_rate': 0.0003, 'epoch': 0.5}\n"
+    )
+    broken = CLOSED.format(rank=3).split("RuntimeError")[0] + "ValueError: bad sample\n"
+    answer = verdict({
+        "rank-0.log": start(0) + caught + CLOSED.format(rank=0),
+        "rank-3.log": start(3) + broken,
+    })  # fmt: skip
+    assert answer.initiating.ranks == [3]
+    assert answer.cause.id != "gpu-oom"
+
+
+def test_an_error_of_which_only_the_beginning_is_left_blames_nobody_for_sure(verdict: Verdict) -> None:
+    torn = closed(0)[: closed(0).index("Connection closed")]
+    answer = verdict({"rank-0.log": torn, **{f"rank-{rank}.log": closed(rank) for rank in (1, 3)}})
+    assert answer.confidence < 0.7
+    whole = verdict({"rank-0.log": torn + "\n", **{f"rank-{rank}.log": closed(rank) for rank in (1, 3)}})
+    assert whole.confidence > answer.confidence
