@@ -92,7 +92,9 @@ class _Writer:
         if operation is _op.BRANCH:
             return "(" + "|".join(self.sequence(branch) for branch in argument[1]) + ")"
         if operation is _op.SUBPATTERN:
-            return f"({self.sequence(argument[3])})"
+            inner = list(argument[3])
+            alternatives = len(inner) == 1 and inner[0][0] is _op.BRANCH  # these bring their own parentheses
+            return self.sequence(inner) if alternatives else f"({self.sequence(inner)})"
         if operation in (_op.MAX_REPEAT, _op.MIN_REPEAT):
             return self.repeat(*argument)
         if operation is _op.AT:
