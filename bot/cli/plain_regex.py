@@ -108,7 +108,14 @@ class _Writer:
         body = self.sequence(inner)
         if not body:
             return ""
-        if len(inner) != 1 or inner[0][0] not in (_op.LITERAL, _op.NOT_LITERAL, _op.ANY, _op.IN, _op.SUBPATTERN):
+        if len(inner) != 1 or inner[0][0] not in (
+            _op.LITERAL,
+            _op.NOT_LITERAL,
+            _op.ANY,
+            _op.IN,
+            _op.SUBPATTERN,
+            _op.BRANCH,
+        ):
             body = f"({body})"
         if most is _op.MAXREPEAT or most > _MAX_REPEAT:
             count = {0: "*", 1: "+"}.get(least, f"{{{least},}}")
