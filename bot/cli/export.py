@@ -19,6 +19,7 @@ from bot.cli.catalogue import by_layer
 from bot.cli.explain import RESTART
 from bot.cli.lookup import layers
 from bot.cli.plain_regex import PlainRegex, any_of
+from bot.terminal import one_line
 from knowledge.catalogue import load_catalogue
 from knowledge.signature import Signature, SignatureRole
 
@@ -63,7 +64,7 @@ def run(ids: Sequence[str], form: Format, *, layer: str | None, everything: bool
     try:
         entries = chosen(ids, layer=layer, everything=everything)
     except Unknown as error:
-        print(f"firstfault: {error}", file=sys.stderr)
+        print(f"firstfault: {one_line(str(error))}", file=sys.stderr)
         return BAD_USAGE
     output.write(export(entries, form, selector=selector))
     if form is Format.GREP:  # its patterns have no room for a comment
