@@ -29,12 +29,27 @@ def open_log(path: Path) -> IO[bytes]:
         start = file.peek(4)
     except OSError as error:
         raise _unreadable(path, error) from error
-    unpacked: IO[bytes] = file
+    return io.BufferedReader(_Intact(path, file, _unpacking(file, start)), _BUFFER)
+
+
+def is_packed(data: bytes) -> bool:
+    """Whether bytes begin as gzip or zstd do."""
+    return data.startswith((_GZIP, _ZSTD))
+
+
+def open_packed(file: IO[bytes]) -> IO[bytes]:
+    """As `open_log`, for bytes that are in memory."""
+    start = file.read(4)
+    file.seek(0)
+    return io.BufferedReader(_Intact(Path("log"), file, _unpacking(file, start)), _BUFFER)
+
+
+def _unpacking(file: IO[bytes], start: bytes) -> IO[bytes]:
     if start.startswith(_GZIP):
-        unpacked = cast("IO[bytes]", gzip.GzipFile(fileobj=file))
-    elif start.startswith(_ZSTD):
-        unpacked = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-    return io.BufferedReader(_Intact(path, file, unpacked), _BUFFER)
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
+    if start.startswith(_ZSTD):
+        return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    return file
 
 
 class _Intact(io.RawIOBase):

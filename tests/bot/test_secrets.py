@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import signal
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import pytest
 import zstandard
 
 from tests.bot.conftest import OTHER_TOKEN, TOKEN, ServiceProcess
@@ -28,12 +30,13 @@ ConnectionError: cannot read https://alice:{PASSWORD}@data.example.com/shard-17 
 """.encode()
 
 
+@pytest.mark.parametrize("log", [LOG, gzip.compress(LOG), gzip.compress(zstandard.compress(LOG))])
 async def test_secrets_are_kept_nowhere(
-    start: Callable[..., Awaitable[ServiceProcess]], slack: FakeSlack, tmp_path: Path
+    log: bytes, start: Callable[..., Awaitable[ServiceProcess]], slack: FakeSlack, tmp_path: Path
 ) -> None:
     service = await start(first_post_seconds=0)
     incident_id = await service.client.report(
-        log=LOG, comment=f"s3 key {KEY_ID}", reason=f"https://alice:{PASSWORD}@data.example.com failed"
+        log=log, comment=f"s3 key {KEY_ID}", reason=f"https://alice:{PASSWORD}@data.example.com failed"
     )
     await service.client.ask("GET", f"/v1/incidents/{incident_id}", token=OTHER_TOKEN)
     incident = await service.client.incident(incident_id, lambda it: it["messages"])
