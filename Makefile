@@ -9,13 +9,14 @@ READY := $(VENV)/.ready
 COMPILE = uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--custom-compile-command 'make lock' $(UPGRADE)
 
-.PHONY: help demo test lint format lock bench bench-quick clean slurm
+.PHONY: help demo test lint format docs lock bench bench-quick clean slurm
 
 help:
 	@echo 'make demo     replay a real failed job and show the message that the channel would get'
 	@echo 'make test     lint, types and all tests, with coverage'
 	@echo 'make lint     ruff, mypy and the import contracts'
 	@echo 'make format   let ruff rewrite what it can'
+	@echo 'make docs     write docs/catalogue/ from the catalogue'
 	@echo 'make bench    how fast everything is, beside ripgrep and other tools: writes docs/performance.md'
 	@echo 'make bench-quick  the same on a tenth of the data'
 	@echo 'make lock     bring both lock files up to date with pyproject.toml (needs uv)'
@@ -36,6 +37,9 @@ lint: $(READY)
 format: $(READY)
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+docs: $(READY)
+	@$(BIN)/python -m bot.cli.catalogue_docs
 
 bench: $(READY)
 	@$(BIN)/python -m benchmarks --write $(BENCH)
