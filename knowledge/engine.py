@@ -11,6 +11,7 @@ from knowledge.attribution.earlier import look_back
 from knowledge.attribution.view import view_case
 from knowledge.catalogue import load_catalogue
 from knowledge.diagnosis import Diagnosis, Stats
+from knowledge.errors import UnreadableEvidence
 from knowledge.reading.bundle import open_bundle
 from knowledge.reading.reader import read_evidence
 from knowledge.report import report, tell_earlier
@@ -19,7 +20,10 @@ from knowledge.report import report, tell_earlier
 def run(paths: Sequence[Path]) -> Diagnosis:
     """Read, weigh, report. See `knowledge.diagnose`."""
     began = time.perf_counter()
-    evidence = read_evidence(open_bundle(paths), load_catalogue())
+    bundle = open_bundle(paths)
+    evidence = read_evidence(bundle, load_catalogue())
+    if not evidence.bytes and not bundle.job.state and not evidence.refused:
+        raise UnreadableEvidence(f"nothing to read in {', '.join(map(str, paths))}: empty, or damaged from the start")
     view = view_case(evidence)
     hypotheses = outcome.conclude(view)
     diagnosis = report(view, hypotheses)

@@ -33,9 +33,9 @@ def run(paths: Sequence[Path], *, as_json: bool) -> Status:
     """Diagnose `paths`, print the result, and return the exit status."""
     with ExitStack() as stack:
         try:
-            if STANDARD_INPUT in paths:
+            if any(map(_flows, paths)):
                 spool = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="firstfault-")))
-                paths = [path for path in paths if path != STANDARD_INPUT] + [_spooled(spool)]
+                paths = [_spooled(path, spool, number) if _flows(path) else path for number, path in enumerate(paths)]
             diagnosis = diagnose(paths)
             text = _for_programs(diagnosis) if as_json else _for_people(diagnosis, open_bundle(paths).job)
         except UnreadableEvidence as error:
@@ -45,13 +45,21 @@ def run(paths: Sequence[Path], *, as_json: bool) -> Status:
     return Status.FAILURE_DIAGNOSED if diagnosis.outcome is Outcome.FAILED else Status.NOT_A_FAILURE
 
 
-def _spooled(folder: Path) -> Path:
-    """Keep standard input as a file, since evidence is read more than once."""
-    if sys.stdin.isatty():
+def _flows(path: Path) -> bool:
+    """Whether a path can be read only once: standard input, a named pipe, the shell's `<(command)`."""
+    try:
+        return path == STANDARD_INPUT or path.is_fifo()
+    except OSError:  # whoever reads it will say what is wrong
+        return False
+
+
+def _spooled(path: Path, folder: Path, number: int) -> Path:
+    """Keep as a file what can be read only once, since evidence is read more than once."""
+    if path == STANDARD_INPUT and sys.stdin.isatty():
         print("Reading from this terminal; end with Ctrl-D.", file=sys.stderr)
-    spooled = folder / "stdin"
-    with spooled.open("wb") as file:
-        shutil.copyfileobj(sys.stdin.buffer, file)
+    spooled = folder / ("stdin" if path == STANDARD_INPUT else f"pipe-{number}")
+    with spooled.open("wb") as file, sys.stdin.buffer if path == STANDARD_INPUT else path.open("rb") as source:
+        shutil.copyfileobj(source, file)
     return spooled
 
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from stat import S_ISDIR, S_ISREG
 from typing import IO
 
 from pydantic import ValidationError
@@ -132,11 +133,13 @@ def open_bundle(paths: Sequence[Path]) -> Bundle:
     job = JobFacts()
     for path in paths:
         try:
-            path.stat()
+            mode = path.stat().st_mode
         except FileNotFoundError as error:
             raise UnreadableEvidence(f"no such file or folder: {path}") from error
         except OSError as error:
             raise UnreadableEvidence(f"cannot read {path}: {error.strerror or error}") from error
+        if not (S_ISREG(mode) or S_ISDIR(mode)):
+            raise UnreadableEvidence(f"{path} is neither a file nor a folder")
         if path.is_dir():
             try:
                 next(path.iterdir(), None)

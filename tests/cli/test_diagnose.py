@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import pty
+import shlex
 import shutil
 import signal
 import subprocess
@@ -84,11 +86,42 @@ def test_standard_input_is_read_as_a_file(firstfault: Run, recording: Path) -> N
     assert {evidence["source"] for evidence in document["evidence"]} == {"stdin"}
 
 
+def test_a_pipe_of_the_shell_is_read_as_a_file(recording: Path) -> None:
+    log = recording / "logs" / "gpu-n04" / "rank-5.log"
+    command = f"{shlex.join(FIRSTFAULT)} diagnose --json <(cat {shlex.quote(str(log))})"
+    result = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False, env=environment()
+    )
+    assert result.returncode == 0, result.stderr
+    assert Diagnosis.model_validate_json(result.stdout).cause.id == "index-out-of-range"
+
+
+@pytest.mark.parametrize("content", [b"", gzip.compress(b"ValueError: x")[:12]])
+def test_where_nothing_can_be_read_nothing_is_claimed(firstfault: Run, tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "rank-0.log").write_bytes(content)
+    result = firstfault("diagnose", tmp_path)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert str(tmp_path) in result.stderr
+
+
+def test_a_device_is_no_log(firstfault: Run) -> None:
+    result = firstfault("diagnose", "/dev/zero")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "/dev/zero" in result.stderr
+
+
 def test_a_job_that_did_not_fail_has_a_status_of_its_own(firstfault: Run, tmp_path: Path) -> None:
     result = firstfault("diagnose", healthy(tmp_path / "job"))
     assert result.returncode == 3
     assert result.stdout.startswith("✓")
     assert "Restart" not in result.stdout
+
+
+def test_a_name_that_no_file_can_have_is_one_line(firstfault: Run) -> None:
+    result = firstfault("diagnose", "x" * 300)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert len(result.stderr.splitlines()) == 1
 
 
 def test_a_missing_path_is_one_line_that_names_it(firstfault: Run, tmp_path: Path) -> None:
