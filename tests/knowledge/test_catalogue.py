@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import time
 from collections import Counter
@@ -114,6 +115,17 @@ def test_no_line_is_slow(entry: Signature) -> None:
             began = time.process_time()
             for pattern in entry.patterns:
                 pattern.search(line)
+            took = time.process_time() - began
+            assert took < 0.05 + size * PER_CHARACTER, f"{took:.2f} s for {size} characters: {line[:80]!r}…"
+
+
+@EACH
+def test_no_literal_opens_the_way_to_a_slow_search(entry: Signature) -> None:
+    for size in (52, 4_000):  # what grows without bounds shows in the short lines already
+        for literal, filler in itertools.product(entry.literals, FILLERS):
+            line = literal + filler * (size // len(filler))
+            began = time.process_time()
+            entry.match(line)
             took = time.process_time() - began
             assert took < 0.05 + size * PER_CHARACTER, f"{took:.2f} s for {size} characters: {line[:80]!r}…"
 
