@@ -10,6 +10,7 @@ from pathlib import Path
 from benchmarks.healthy import healthy_lines, near_miss
 from benchmarks.measure import MEGA
 from knowledge.catalogue import Catalogue
+from knowledge.reading.compressed import open_log
 from knowledge.reading.regions import MANY_RANKS, read_regions
 
 BLOCK = 4 << 20
@@ -68,7 +69,7 @@ def scan(path: Path, catalogue: Catalogue) -> Counter[str]:
     """What the product does to find failures in a large file: search it piece by piece, cut lines round what was found,
     and confirm each candidate with its regexes. Returns the confirmed lines with how often each stands there."""
     confirmed: Counter[str] = Counter()
-    with path.open("rb", buffering=0) as stream:
+    with open_log(path) as stream:
         for region in read_regions(stream, catalogue.scanner.literals, MANY_RANKS):
             lines = region.data.splitlines(keepends=True)
             for number, candidate in catalogue.scanner.candidates(

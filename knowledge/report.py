@@ -171,15 +171,15 @@ def _collateral(view: CaseView, best: Hypothesis) -> Collateral:
 
 
 def _evidence(view: CaseView, best: Hypothesis) -> list[Evidence]:
-    proofs = list({(proof.place.source.name, proof.place.line): proof for proof in reversed(best.proofs)}.values())[
+    proofs = list({(proof.place.source.name, proof.place.order): proof for proof in reversed(best.proofs)}.values())[
         ::-1
     ]
     began = set(best.ranks)
-    seen = {(proof.place.source.name, proof.place.line) for proof in proofs}
+    seen = {(proof.place.source.name, proof.place.order) for proof in proofs}
     for victims in (view.waiting, view.bereft):
         for rank, hits in victims.items():
             place = hits[0].place
-            if rank not in began and (place.source.name, place.line) not in seen and len(proofs) < MAX_EVIDENCE:
+            if rank not in began and (place.source.name, place.order) not in seen and len(proofs) < MAX_EVIDENCE:
                 proofs.append(Proof(place, Role.CASCADE, hits[0].signature.id))
                 break
     return [_line(proof) for proof in proofs[:MAX_EVIDENCE]]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import cast
 
 import hyperscan
 
@@ -14,8 +15,11 @@ from knowledge.signature import Signature
 class LiteralScanner:
     """A set of literals, compiled once. One scan at a time: the scratch space is not shared between threads."""
 
-    def __init__(self, literals: Iterable[str]) -> None:
+    def __init__(self, literals: Iterable[str], caseless: Iterable[str] = ()) -> None:
+        """`caseless` ones are found in capitals and small letters alike."""
         self.literals: Sequence[str] = sorted(set(literals))
+        self._exact = len(self.literals)
+        self.literals += sorted(set(caseless))
         if not self.literals:
             raise ValueError("a scanner needs at least one literal")
         self._every = self._compile(0)
@@ -30,69 +34,84 @@ class LiteralScanner:
             expressions=[literal.encode() for literal in self.literals],
             ids=list(range(count)),
             elements=count,
-            flags=[flags] * count,
+            flags=[flags | (number >= self._exact) * hyperscan.HS_FLAG_CASELESS for number in range(count)],
             literal=True,
         )
         return database
 
-    def scan(self, block: bytes) -> list[tuple[int, int]]:
+    def scan(self, block: bytes | memoryview) -> list[tuple[int, int]]:
         """Return (end offset, number of the literal) for every place where a literal stands, in order of offset."""
         found: list[tuple[int, int]] = []
 
         def on_match(number: int, _start: int, end: int, _flags: int, _context: object) -> None:
             found.append((end, number))
 
-        self._every.scan(block, match_event_handler=on_match, scratch=self._scratch)
+        self._every.scan(cast("bytes", block), match_event_handler=on_match, scratch=self._scratch)
         return found
 
-    def present(self, block: bytes) -> list[int]:
+    def present(self, block: bytes | memoryview) -> list[int]:
         """Return the numbers of the literals that stand in `block` at all: cheap also where one repeats without end."""
         found: list[int] = []
 
         def on_match(number: int, _start: int, _end: int, _flags: int, _context: object) -> None:
             found.append(number)
 
-        self._once.scan(block, match_event_handler=on_match, scratch=self._scratch_once)
+        self._once.scan(cast("bytes", block), match_event_handler=on_match, scratch=self._scratch_once)
         return found
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, frozen=True, eq=False)
 class Candidate:
-    """What the literals in one line make worth looking at."""
+    """What the literals in one line make worth looking at. Lines with the same literals share one."""
 
-    entries: dict[str, Signature] = field(default_factory=dict)  # by id
-    marks: set[str] = field(default_factory=set)
+    entries: Mapping[str, Signature]  # by id
+    marks: frozenset[str]
 
 
 class SignatureScanner:
     """All signatures of a catalogue; tells for each line of a block which of them may match it."""
 
-    def __init__(self, signatures: Sequence[Signature], marks: Iterable[str] = ()) -> None:
-        """`marks` are further literals worth reading about, such as where a traceback begins."""
+    def __init__(
+        self, signatures: Sequence[Signature], marks: Iterable[str] = (), caseless: Iterable[str] = ()
+    ) -> None:
+        """`marks` are further literals worth reading about, such as where a traceback begins; `caseless` ones also."""
         by_literal: dict[str, list[Signature]] = {}
         for entry in signatures:
             for literal in entry.literals:
                 by_literal.setdefault(literal, []).append(entry)
-        self.marks = frozenset(marks)
-        self.literals = LiteralScanner([*by_literal, *self.marks])
+        self.marks = frozenset(marks) | frozenset(caseless)
+        self.literals = LiteralScanner([*by_literal, *(self.marks - set(caseless))], caseless)
         self._entries = [by_literal.get(literal, []) for literal in self.literals.literals]
+        self._candidates: dict[tuple[int, ...], Candidate] = {}  # by the numbers of the literals
 
     def candidates(self, block: bytes, line_ends: Sequence[int]) -> dict[int, Candidate]:
         """Map line index → what its literals make worth looking at; lines without any are absent.
 
         `line_ends` are the offsets just behind each line's newline, ascending.
         """
-        lines: dict[int, Candidate] = {}
+        numbers: dict[int, list[int]] = {}
+        found: list[int] = []
+        end_of_line = -1
         for end, number in self.literals.scan(block):
-            line = bisect_right(line_ends, end - 1)
-            candidate = lines.get(line)
-            if candidate is None:
-                candidate = lines[line] = Candidate()
-            for entry in self._entries[number]:
-                candidate.entries[entry.id] = entry
-            if (literal := self.literals.literals[number]) in self.marks:
-                candidate.marks.add(literal)
-        return lines
+            if end > end_of_line:
+                line = bisect_right(line_ends, end - 1)
+                end_of_line = line_ends[line] if line < len(line_ends) else len(block)
+                found = numbers[line] = []
+            found.append(number)
+        return {line: self._candidate(tuple(found)) for line, found in numbers.items()}
+
+    def _candidate(self, numbers: tuple[int, ...]) -> Candidate:
+        known = self._candidates.get(numbers)
+        if known is None:
+            if len(self._candidates) >= _MOST:
+                self._candidates.clear()
+            entries = {entry.id: entry for number in numbers for entry in self._entries[number]}
+            literals = {self.literals.literals[number] for number in numbers}
+            known = self._candidates[numbers] = Candidate(entries, self.marks & literals)
+        return known
+
+
+_MOST = 4096  # combinations of literals that are remembered
 
 
 def speakers(matches: Mapping[str, object], signatures: Mapping[str, Signature]) -> list[str]:

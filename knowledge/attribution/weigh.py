@@ -171,13 +171,13 @@ def _merge(ordered: list[Hypothesis]) -> list[Hypothesis]:
         if twin is None:
             kept.append(hypothesis)
             continue
-        seen = {(proof.place.source.name, proof.place.line) for proof in twin.proofs}
+        seen = {(proof.place.source.name, proof.place.order) for proof in twin.proofs}
         if not twin.ranks and not twin.whole_job:
             twin.ranks = hypothesis.ranks
         if set(twin.ranks) == set(hypothesis.ranks) or not twin.hosts:
             twin.hosts = [*twin.hosts, *(host for host in hypothesis.hosts if host not in twin.hosts)]
         twin.proofs.extend(
-            proof for proof in hypothesis.proofs if (proof.place.source.name, proof.place.line) not in seen
+            proof for proof in hypothesis.proofs if (proof.place.source.name, proof.place.order) not in seen
         )
     return kept
 

@@ -11,7 +11,7 @@ import yaml
 from pydantic import ValidationError
 
 from knowledge.cache import parse_all, parse_yaml
-from knowledge.reading.marks import MARKS
+from knowledge.reading.marks import FINISHED, MARKS
 from knowledge.scanning import SignatureScanner
 from knowledge.signature import Signature
 
@@ -37,7 +37,7 @@ class Catalogue:
     @cached_property
     def scanner(self) -> SignatureScanner:
         """The compiled literals of all entries."""
-        return SignatureScanner(list(self.entries.values()), MARKS)
+        return SignatureScanner(list(self.entries.values()), MARKS, FINISHED)
 
 
 def read_entry(path: Path) -> Signature:

@@ -8,13 +8,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import IO
 
 from pydantic import ValidationError
 
 from knowledge.errors import UnreadableEvidence
 from knowledge.job import JobFacts
-from knowledge.reading.compressed import open_log
+from knowledge.reading.compressed import LogStream, count_lines, open_log
 from knowledge.reading.flight_recorder import is_dump
 from knowledge.signature import SourceKind
 
@@ -62,6 +61,7 @@ class Source:
     local_rank: int | None = None
     host: str | None = None
     attempt: int | None = None
+    _lines: dict[int, int] = field(default_factory=dict, repr=False)  # that end before some offsets
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Source) and other.name == self.name
@@ -69,9 +69,15 @@ class Source:
     def __hash__(self) -> int:
         return hash(self.name)
 
-    def open(self) -> IO[bytes]:
+    def open(self) -> LogStream:
         """Open for reading bytes, unpacked. Raises UnreadableEvidence, here or while reading."""
         return open_log(self.path)
+
+    def lines_before(self, offset: int) -> int:
+        """How many lines end in the first `offset` unpacked bytes. Raises UnreadableEvidence."""
+        if offset not in self._lines:
+            self._lines[offset] = count_lines(self.path, offset) if offset else 0
+        return self._lines[offset]
 
 
 @dataclass(slots=True)

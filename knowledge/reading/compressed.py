@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
+import stat
 import zlib
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
@@ -15,11 +17,17 @@ from knowledge.errors import UnreadableEvidence
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-_BUFFER = 1 << 18
+_BUFFER = 1 << 16
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 
 
-def open_log(path: Path) -> IO[bytes]:
+class LogStream(io.BufferedReader):
+    """Unpacked bytes. `size` is how many there were when the file was opened, or None where only reading tells."""
+
+    size: int | None = None
+
+
+def open_log(path: Path) -> LogStream:
     """Open for reading bytes; gzip and zstd, known by their content, are unpacked as far as they are intact.
 
     Raises UnreadableEvidence, here or while reading, with a message that names the path.
@@ -27,9 +35,24 @@ def open_log(path: Path) -> IO[bytes]:
     try:
         file = path.open("rb")
         start = file.peek(4)
+        status = os.fstat(file.fileno())
     except OSError as error:
         raise _unreadable(path, error) from error
-    return io.BufferedReader(_Intact(path, file, _unpacking(file, start)), _BUFFER)
+    unpacked = _unpacking(file, start)
+    stream = LogStream(_Intact(path, file, unpacked), _BUFFER)
+    if unpacked is file and stat.S_ISREG(status.st_mode):
+        stream.size = status.st_size
+    return stream
+
+
+def count_lines(path: Path, before: int) -> int:
+    """How many lines end in the first `before` unpacked bytes of a log. Raises UnreadableEvidence."""
+    lines, buffer = 0, bytearray(1 << 18)
+    with open_log(path) as stream, memoryview(buffer) as view:
+        while before and (got := stream.readinto(view[: min(before, len(buffer))])):
+            lines += buffer.count(b"\n", 0, got)
+            before -= got
+    return lines
 
 
 def is_packed(data: bytes) -> bool:
@@ -62,15 +85,12 @@ class _Intact(io.RawIOBase):
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        view = memoryview(buffer).cast("B")
         try:
-            data = self._unpacked.read(len(view))
+            return self._unpacked.readinto(buffer)  # type: ignore[attr-defined,no-any-return]
         except (EOFError, zlib.error, gzip.BadGzipFile, zstandard.ZstdError):
             return 0
         except OSError as error:
             raise _unreadable(self._path, error) from error
-        view[: len(data)] = data
-        return len(data)
 
     def close(self) -> None:
         self._unpacked.close()

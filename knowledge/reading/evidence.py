@@ -14,10 +14,11 @@ from knowledge.signature import Signature
 class Place:
     """Where a line stands and who wrote it. `order` grows through one source (lines, and pieces of lines).
 
-    `local` is the local rank in front of the line, where the rank itself is not known. The time is parsed when asked for.
+    `local` is the local rank in front of the line, where the rank itself is not known. What costs time is done when asked
+    for: parsing the line's time, and counting the lines of the file before the region in which the line was found.
     """
 
-    __slots__ = ("_time", "attempt", "host", "line", "local", "order", "rank", "source", "text", "year")
+    __slots__ = ("_nth", "_region", "_time", "attempt", "host", "local", "order", "rank", "source", "text", "year")
 
     def __init__(
         self,
@@ -30,10 +31,18 @@ class Place:
         attempt: int,
         local: int | None,
         year: int,
+        region: int = 0,
     ) -> None:
-        self.source, self.line, self.order, self.text = source, line, order, text
+        """`line` is the number of the line, from 1, in what follows the first `region` bytes of the file."""
+        self.source, self.order, self.text = source, order, text
+        self._nth, self._region = line, region
         self.rank, self.host, self.attempt, self.local, self.year = rank, host, attempt, local, year
         self._time: Timestamp | bool | None = False
+
+    @property
+    def line(self) -> int:
+        """The number of the line in its file, from 1. Raises UnreadableEvidence."""
+        return self._nth + self.source.lines_before(self._region)
 
     @property
     def time(self) -> Timestamp | None:

@@ -19,4 +19,15 @@ STARTS = frozenset(
 )
 """A process introduces itself."""
 
+FINISHED = frozenset(
+    f"training {how}" for how in (
+        "finished", "complete", "done", "ended", "is finished", "is complete", "is done", "is ended",
+        "has finished", "has complete", "has done", "has ended", "of epoch",
+    )
+) | {
+    "finished training", "done, exiting 0", "trainer.fit", "'train_runtime'", "job completed successfully",
+    "job finished successfully", "all done", "exiting program at iteration",
+}  # fmt: skip
+"""Words, in small letters, without which no line says that training came to its end."""
+
 MARKS = frozenset({TRACEBACK, STACK}) | ENDS | STARTS

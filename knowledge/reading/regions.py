@@ -1,7 +1,8 @@
 """Which parts of a file are read line by line: all of a small one; of a large one its head, its tail, and what stands
 round the lines that a literal of the catalogue marks. The rest is only searched, at the speed of memory.
 
-Files are streamed: no more than a block and a tail of any file is in memory.
+Files are streamed: of a large one, no more than its tail and a piece is in memory. Nobody counts its lines: a region
+tells where it begins in bytes, and lines are counted when a number is asked for.
 """
 
 from __future__ import annotations
@@ -9,121 +10,128 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import IO
 
+from knowledge.reading.compressed import LogStream
 from knowledge.scanning import LiteralScanner
 
-BLOCK = 4 << 20  # bytes read at once
-PIECE = 128 << 10  # bytes searched at once
+PIECE = 192 << 10  # bytes searched at once: few enough to stay in the core's own cache; longer lines are cut
 BEFORE, AFTER = 2 << 10, 12 << 10  # bytes read round a hit
-STORM = 60  # pieces in which one literal may open windows; what repeats more often is only searched for others
 
 
 @dataclass(slots=True, frozen=True)
 class Plan:
-    """How much of one file is read line by line. All in bytes."""
+    """How much of one file is read line by line, in bytes."""
 
     whole: int  # files up to this size are read whole
     head: int
     tail: int
+    storm: int  # hits for which one literal may open windows; what repeats more often is only searched for others
 
 
-ONE_RANK = Plan(whole=128 << 10, head=6 << 10, tail=16 << 10)
-MANY_RANKS = Plan(whole=8 << 20, head=512 << 10, tail=2 << 20)
+ONE_RANK = Plan(whole=128 << 10, head=6 << 10, tail=16 << 10, storm=16)
+MANY_RANKS = Plan(whole=8 << 20, head=512 << 10, tail=2 << 20, storm=3000)
 
 
 @dataclass(slots=True, frozen=True)
 class Region:
-    """Consecutive lines. `data` begins with line number `line` (from 1); `cut`: the file ends there, in mid-line."""
+    """Consecutive lines. `data` begins `offset` bytes into the file; `cut`: the file ends there, in mid-line."""
 
     data: bytes
-    line: int
+    offset: int
     cut: bool = False
+    window: bool = False  # from the middle of a large file
 
 
-def read_regions(stream: IO[bytes], literals: LiteralScanner, plan: Plan) -> Iterator[Region]:
+def read_regions(stream: LogStream, literals: LiteralScanner, plan: Plan) -> Iterator[Region]:
     """Yield the regions of one file, in order, never the same line twice."""
-    first = stream.read(plan.whole + 1)
-    if len(first) <= plan.whole:
-        yield Region(first, 1, cut=bool(first) and not first.endswith(b"\n"))
+    large = stream.size is not None and stream.size > plan.whole
+    first = stream.read(1 + (plan.head if large else plan.whole))
+    if len(first) <= plan.whole and not large:
+        yield Region(first, 0, cut=bool(first) and not first.endswith(b"\n"))
         return
-    end = first.rfind(b"\n", 0, plan.head) + 1 or plan.head
-    yield Region(first[:end], 1)
-    search = _Search(literals)
-    line = 1 + first.count(b"\n", 0, end)
-    waiting: deque[tuple[bytes, int]] = deque()  # pieces that may turn out to be the tail
-    size = 0
-    for piece in _pieces(first[end:], stream):
-        waiting.append((piece, line))
-        size += len(piece)
-        line += piece.count(b"\n")
-        while size - len(waiting[0][0]) >= plan.tail:
-            old, number = waiting.popleft()
-            size -= len(old)
-            yield from search.windows(old, number)
-    rest = b"".join(piece for piece, _ in waiting)
-    number = waiting[0][1] if waiting else line
+    offset = first.rfind(b"\n", 0, plan.head) + 1 or min(plan.head, len(first))
+    yield Region(first[:offset], 0)
+    search = _Search(literals, plan.storm)
+    before_tail = (stream.size or 0) - plan.tail  # what ends there is surely none of the tail
+    tail: deque[bytes] = deque()  # pieces that may turn out to be it
+    held = 0
+    for text, length in _pieces(memoryview(first)[offset:], stream):
+        if not tail and offset + length <= before_tail:
+            yield from search.windows(text, length, offset)
+        else:
+            tail.append(bytes(memoryview(text)[:length]))
+            held += length
+            while held - len(tail[0]) >= plan.tail:
+                old = tail.popleft()
+                held -= len(old)
+                yield from search.windows(old, len(old), offset + length - held - len(old))
+        offset += length
+    rest = b"".join(tail)
+    offset -= len(rest)
     start = rest.rfind(b"\n", 0, max(0, len(rest) - plan.tail)) + 1
     if start:
-        yield from search.windows(rest[:start], number)
-    yield Region(rest[start:], number + rest.count(b"\n", 0, start), cut=not rest.endswith(b"\n"))
+        yield from search.windows(rest, start, offset)
+    yield Region(rest[start:], offset + start, cut=not rest.endswith(b"\n"))
 
 
-def _pieces(head: bytes, stream: IO[bytes]) -> Iterator[bytes]:
-    """Pieces of about PIECE bytes that end with a whole line; a line longer than a block is cut."""
-    rest = head
+def _pieces(head: memoryview, stream: LogStream) -> Iterator[tuple[bytearray, int]]:
+    """One buffer, filled again and again, first from `head`, and how much of it is the next piece.
+
+    A piece ends with a whole line, unless that is longer than the buffer.
+    """
+    buffer = bytearray(PIECE)
+    view = memoryview(buffer)
+    kept = 0
     while True:
-        position = 0
-        while len(rest) - position > PIECE:
-            end = rest.rfind(b"\n", position, position + PIECE) + 1 or rest.find(b"\n", position + PIECE) + 1
-            if not end:
-                break
-            yield rest[position:end]
-            position = end
-        rest = rest[position:]
-        block = stream.read(BLOCK)
-        if not block:
+        if head:
+            got = min(len(head), PIECE - kept)
+            view[kept : kept + got], head = head[:got], head[got:]
+        else:
+            got = stream.readinto(view[kept:])
+        filled = kept + got
+        if not got:
             break
-        if len(rest) > BLOCK:
-            yield rest
-            rest = b""
-        rest += block
-    if rest:
-        yield rest
+        end = buffer.rfind(b"\n", 0, filled) + 1 or buffer.rfind(b"\r", 0, filled) + 1
+        if not end and filled < PIECE:
+            kept = filled
+            continue
+        end = end or filled
+        yield buffer, end
+        kept = filled - end
+        view[:kept] = view[end:filled]
+    if kept:
+        yield buffer, kept
 
 
 class _Search:
     """Finds the windows round hits, piece after piece."""
 
-    def __init__(self, literals: LiteralScanner) -> None:
+    def __init__(self, literals: LiteralScanner, storm: int) -> None:
         self._literals = literals
-        self._seen: Counter[int] = Counter()
+        self._storm = storm
+        self._opened: Counter[int] = Counter()  # windows of each literal
         self._over = 0  # bytes of the next piece that still belong to the last window
 
-    def windows(self, piece: bytes, line: int) -> Iterator[Region]:
-        """Yield what of a piece is to be read. `line` is the number of its first line."""
+    def windows(self, text: bytes | bytearray, length: int, offset: int) -> Iterator[Region]:
+        """Yield what is to be read of a piece: the first `length` bytes of `text`, which are `offset` bytes into the file."""
         spans: list[list[int]] = []
         if self._over:
-            spans.append([0, piece.find(b"\n", min(self._over, len(piece)) - 1) + 1 or len(piece)])
+            spans.append([0, text.find(b"\n", min(self._over, length) - 1, length) + 1 or length])
             self._over = 0
-        fresh = {number for number in self._literals.present(piece) if self._seen[number] < STORM}
-        if fresh:
-            self._seen.update(fresh)
+        piece = memoryview(text)[:length]
+        if any(self._opened[number] < self._storm for number in self._literals.present(piece)):
             for end, number in self._literals.scan(piece):
-                if number in fresh:
-                    self._open(spans, piece, end)
-        position = 0
+                if self._opened[number] < self._storm:
+                    self._opened[number] += 1
+                    self._open(spans, text, length, end)
         for start, stop in spans:
-            line += piece.count(b"\n", position, start)
-            yield Region(piece[start:stop], line)
-            line += piece.count(b"\n", start, stop)
-            position = stop
+            yield Region(bytes(piece[start:stop]), offset + start, window=True)
 
-    def _open(self, spans: list[list[int]], piece: bytes, end: int) -> None:
-        start = piece.rfind(b"\n", 0, max(0, end - BEFORE)) + 1
-        if end + AFTER > len(piece):
-            self._over = max(self._over, end + AFTER - len(piece))
-        stop = piece.find(b"\n", min(len(piece), end + AFTER)) + 1 or len(piece)
+    def _open(self, spans: list[list[int]], text: bytes | bytearray, length: int, end: int) -> None:
+        start = text.rfind(b"\n", 0, max(0, end - BEFORE)) + 1
+        if end + AFTER > length:
+            self._over = max(self._over, end + AFTER - length)
+        stop = text.find(b"\n", min(length, end + AFTER), length) + 1 or length
         if spans and start <= spans[-1][1]:
             spans[-1][1] = max(spans[-1][1], stop)
         else:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import accumulate
 
 from knowledge.catalogue import Catalogue
 from knowledge.reading import exits
 from knowledge.reading.evidence import CaseEvidence, Exit, Hit, Place, Process, Pulse, RankStory
-from knowledge.reading.marks import ENDS, STACK, STARTS, TRACEBACK
+from knowledge.reading.marks import ENDS, FINISHED, STACK, STARTS, TRACEBACK
 from knowledge.reading.prefixes import Prefix, strip_prefix
 from knowledge.reading.progress import says_finished, step_of
 from knowledge.reading.regions import MANY_RANKS, ONE_RANK, Region, read_regions
@@ -25,7 +26,9 @@ _PROMISE = 3  # lines within which ranks must follow a line that promises them
 _LAST_WORDS = 3
 _FIRST = 40  # lines of a rank in which its first time is looked for
 _IGNORED = "Exception ignored in"  # Python says so of an exception that ends nothing
+_At = tuple[int, int]  # the number of a line in its region, from 1, and the bytes of the file before that
 _PLAIN = 24  # plain lines of a rank that are kept until something happens
+_OFTEN = 4  # times that a rank is heard saying the same in the middle of a large file
 
 
 class StreamReader:
@@ -45,10 +48,12 @@ class StreamReader:
         self._naming: Hit | None = None  # a line that names its ranks on the lines that follow
         self._order = 0
         self._of_ranks = False
-        self._plain: dict[int | None, deque[tuple[str, str, int, int, Prefix]]] = defaultdict(
+        self._plain: dict[int | None, deque[tuple[str, str, _At, int, Prefix, bool]]] = defaultdict(
             lambda: deque(maxlen=_PLAIN)
         )
         self._heard: Counter[int | None] = Counter()  # plain lines of each rank since its last watched one
+        self._said: Counter[tuple[int | None, Candidate]] = Counter()  # what a rank said in the middle of a large file
+        self._window = False
         self._looked: Counter[int] = Counter()  # lines of each rank in which its first time was looked for
 
     def read(self) -> CaseEvidence:
@@ -75,37 +80,59 @@ class StreamReader:
         raws = region.data.split(b"\n")
         if not raws[-1]:
             raws.pop()
-        ends: list[int] = []
-        position = 0
-        for raw in raws:
-            position += len(raw) + 1
-            ends.append(position)
-        candidates = self._catalogue.scanner.candidates(region.data, ends)
+        candidates = self._catalogue.scanner.candidates(region.data, [*accumulate(len(raw) + 1 for raw in raws)])
         self._found.bytes += len(region.data)
         self._found.lines += len(raws)
-        number = region.line
-        for index, raw in enumerate(raws):
+        self._window = region.window
+        for index in self._worth_reading(len(raws), sorted(candidates)):
             candidate = candidates.get(index)
-            for piece in pieces(raw):
+            finished = candidate is not None and not candidate.marks.isdisjoint(FINISHED)
+            if candidate is not None and not candidate.entries and candidate.marks <= FINISHED:
+                candidate = None
+            for piece in pieces(raws[index]):
                 self._order += 1
-                self._read_line(piece, number + index, candidate)
+                self._read_line(piece, (index + 1, region.offset), candidate, finished)
 
-    def _read_line(self, line: str, number: int, candidate: Candidate | None) -> None:
+    def _worth_reading(self, total: int, marked: Iterable[int]) -> Iterator[int]:
+        """The indices of a region's lines, without those of one rank's own file that nobody would miss: of plain lines
+        the last ones before something happens are enough."""
+        rank = self._source.rank
+        if rank is None or not self._of_ranks:
+            yield from range(total)
+            return
+        index = 0
+        for stop in (*marked, total):
+            while index < stop:
+                busy = self._tracebacks or self._stacks or self._naming or self._looked[rank] < _FIRST
+                if not busy and (skipped := stop - index - _PLAIN) > 0:
+                    self._heard[rank] += skipped
+                    self._order += skipped
+                    index += skipped
+                yield index
+                index += 1
+            if stop < total:
+                yield stop
+                index = stop + 1
+
+    def _read_line(self, line: str, at: _At, candidate: Candidate | None, finished: bool) -> None:
         prefix, text = strip_prefix(line, self._roster.habits)
         rank = self._roster.rank_of(prefix, text)
+        if self._window and candidate is not None and self._said_before(rank, candidate):
+            return
         watched = candidate is not None or rank in self._tracebacks or rank in self._stacks or self._naming is not None
         if not text or text.isspace():
             if watched:
-                self._watch("", self._place(line, number, rank, prefix), prefix.tagged)
+                self._watch("", self._place(line, at, rank, prefix), prefix.tagged)
             return
         if rank is not None and self._of_ranks and self._looked[rank] < _FIRST:
-            self._look_for_time(self._place(line, number, rank, prefix), rank)
+            self._look_for_time(self._place(line, at, rank, prefix), rank)
         if self._source.kind is SourceKind.KUBERNETES:
             prefix.host = self._roster.pod_of(text, self._found)
         if not watched and self._of_ranks:
-            self._plain[rank].append((line, text, number, self._order, prefix))
+            finished = finished and says_finished(text)
+            self._plain[rank].append((line, text, at, self._order, prefix, finished))
             self._heard[rank] += 1
-            if says_finished(text):
+            if finished:
                 self._settle(rank)
             return
         self._settle(rank)
@@ -117,21 +144,28 @@ class StreamReader:
             self._roster.meet_again(text)
             if self._roster.attempt > attempt:
                 self._looked.clear()
-        place = self._place(line, number, rank, prefix)
+        place = self._place(line, at, rank, prefix)
         if self._of_ranks:
-            self._live(place, text)
+            self._live(place, text, finished)
         self._watch(text, place, prefix.tagged, stack=STACK in marks)
         if marks & ENDS:
             self._found.exits.extend(self._complete(found) for found in self._exits.feed(text, place))
         if candidate and candidate.entries:
             self._match(text, place, candidate.entries.values())
 
-    def _place(self, line: str, number: int, rank: int | None, prefix: Prefix, order: int | None = None) -> Place:
+    def _place(self, line: str, at: _At, rank: int | None, prefix: Prefix, order: int | None = None) -> Place:
         host = prefix.host or prefix.pod or self._host_of(rank)
         local = prefix.local_rank if rank is None else None
         return Place(
-            self._source, number, order or self._order, line, rank, host, self._roster.attempt, local, self._year
-        )
+            self._source, at[0], order or self._order, line, rank, host, self._roster.attempt, local, self._year, at[1]
+        )  # fmt: skip
+
+    def _said_before(self, rank: int | None, candidate: Candidate) -> bool:
+        """Whether a line repeats what this rank said often enough, in a storm from which only its first words matter."""
+        if rank in self._tracebacks or rank in self._stacks or self._naming is not None:
+            return False
+        self._said[rank, candidate] += 1
+        return self._said[rank, candidate] > _OFTEN
 
     def _look_for_time(self, place: Place, rank: int) -> None:
         """Note a rank's first line with a time: ranks start at about the same moment, so it tells of their clocks."""
@@ -148,16 +182,16 @@ class StreamReader:
         story = self._found.story(self._roster.attempt, rank) if rank is not None else None
         words: list[Place] = []
         beats: list[tuple[Place, int]] = []
-        for line, text, number, order, prefix in reversed(plain):
+        for line, text, at, order, prefix, finished in reversed(plain):
             step = step_of(text)
-            place = self._place(line, number, rank, prefix, order)
+            place = self._place(line, at, rank, prefix, order)
             if story and order == plain[-1][3]:
                 story.last = place
             if step is not None:
                 beats.append((place, step))
             elif len(words) < _LAST_WORDS:
                 words.append(place)
-            if says_finished(text):
+            if finished:
                 self._finish(place, story)
         for place, step in reversed(beats):
             self._beat(place, step, story)
@@ -167,7 +201,7 @@ class StreamReader:
         self._heard[rank] = 0
         plain.clear()
 
-    def _live(self, place: Place, text: str) -> None:
+    def _live(self, place: Place, text: str, finished: bool) -> None:
         """Note a watched line as a sign of life."""
         story = self._found.story(place.attempt, place.rank) if place.rank is not None else None
         if story:
@@ -176,7 +210,7 @@ class StreamReader:
         step = step_of(text)
         if step is not None:
             self._beat(place, step, story)
-        if says_finished(text):
+        if finished and says_finished(text):
             self._finish(place, story)
 
     def _beat(self, place: Place, step: int, story: RankStory | None) -> None:

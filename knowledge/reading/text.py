@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 MAX_LINE = 4096
 """Characters of a line that are looked at; what follows is cut."""
@@ -22,12 +22,7 @@ def clean(raw: bytes) -> str:
     return _CONTROL.sub("", text)[:MAX_LINE]
 
 
-def pieces(raw: bytes) -> Iterator[str]:
+def pieces(raw: bytes) -> Sequence[str]:
     """The clean lines inside one physical line: progress bars write `\\r` where others write a newline."""
     raw = raw.rstrip(b"\r\n")
-    if b"\r" not in raw:
-        yield clean(raw)
-        return
-    for piece in raw.split(b"\r"):
-        if piece:
-            yield clean(piece)
+    return [clean(piece) for piece in raw.split(b"\r") if piece] if b"\r" in raw else (clean(raw),)
