@@ -34,11 +34,18 @@ def _options(
     pass
 
 
+def _path(text: str) -> Path:
+    """A path as it was given; "" would silently be the current folder."""
+    if not text:
+        raise typer.BadParameter("a path is empty; is a shell variable unset?")
+    return Path(text)
+
+
 @app.command()
 def diagnose(
     paths: Annotated[
         list[Path],
-        typer.Argument(metavar="PATH", help="Log files, folders, or - for standard input.", allow_dash=True),
+        typer.Argument(metavar="PATH", help="Log files, folders, or - for standard input.", parser=_path),
     ],
     as_json: Annotated[bool, typer.Option("--json", help="Print the diagnosis as one JSON document.")] = False,
 ) -> None:

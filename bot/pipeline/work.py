@@ -19,8 +19,9 @@ def diagnose_folder(folder: Path) -> str:
     """Return the diagnosis of the case in `folder`, as JSON. Evidence that says nothing gives an honest blank."""
     try:
         diagnosis = diagnose([folder])
-    except UnreadableEvidence as error:
-        diagnosis = blank("No log of this job has arrived that says anything.", [str(error).replace(str(folder), "")])
+    except UnreadableEvidence:
+        wanted = "The job's output: no readable log file has arrived. See the hook's own log on the nodes for what it could not read."
+        diagnosis = blank("No log of this job has arrived that says anything.", [wanted])
     return diagnosis.model_dump_json(by_alias=True)
 
 

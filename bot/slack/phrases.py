@@ -94,7 +94,7 @@ def headline(job: JobFacts, diagnosis: Diagnosis, state: State) -> str:
 
 def _verb(job: JobFacts, diagnosis: Diagnosis) -> str:
     if diagnosis.outcome is not Outcome.FAILED:
-        return "ended without a failure"
+        return "shows no failure in its logs" if diagnosis.missing else "ended without a failure"
     return "hit its time limit" if (job.state or "").upper().startswith("TIMEOUT") else "failed"
 
 

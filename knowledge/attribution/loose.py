@@ -36,6 +36,7 @@ def _by_neighbours(view: CaseView) -> Iterator[Hypothesis]:
             hit.signature.role is SignatureRole.CASCADE
             and hit.signature.cause not in _WAITERS
             and hit.place.attempt == view.attempt
+            and not view.survived(hit.place)
         ):
             by_cause.setdefault(hit.signature.cause, []).append(hit)
     for cause, hits in by_cause.items():
@@ -55,6 +56,7 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
         if hit.place.rank is None
         and hit.place.attempt == view.attempt
         and hit.signature.role in (SignatureRole.ROOT, SignatureRole.CASCADE)
+        and not view.survived(hit.place)
     ]
     for role, score in ((SignatureRole.ROOT, 0.6), (SignatureRole.CASCADE, 0.42)):
         hits = [hit for hit in loose if hit.signature.role is role]

@@ -25,7 +25,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
     """One hypothesis for each set of ranks that lines name; the rank's own words, if any, say why."""
     by_ranks: dict[tuple[int, ...], list[Hit]] = {}
     for hit in view.case.hits:
-        if Says.NAMES_RANK in hit.signature.says and (named := accused(hit)):
+        if Says.NAMES_RANK in hit.signature.says and not view.survived(hit.place) and (named := accused(hit)):
             by_ranks.setdefault(tuple(named), []).append(hit)
     yield from _voted(view)
     for ranks, hits in by_ranks.items():

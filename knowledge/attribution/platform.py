@@ -51,10 +51,14 @@ def job_hits(view: CaseView) -> list[Hit]:
         if hit.signature.role is SignatureRole.ROOT
         and (hit.signature.scope is Scope.JOB or hit.place.source.kind in (SourceKind.SCHEDULER, SourceKind.KUBERNETES))
         and hit.place.attempt in (view.attempt, 0)
-        and not (
-            hit.signature.cause == "unschedulable" and hit.place.host in view.case.pod_nodes
-        )  # it found a node later
+        and not view.survived(hit.place)
+        and not _placed_later(view, hit)
     ]
+
+
+def _placed_later(view: CaseView, hit: Hit) -> bool:
+    """Whether a pod that found no node at first found one in the end."""
+    return hit.signature.cause == "unschedulable" and hit.place.host in view.case.pod_nodes
 
 
 def propose(view: CaseView) -> Iterator[Hypothesis]:

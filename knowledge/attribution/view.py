@@ -282,6 +282,13 @@ class CaseView:
             return False
         return len(later) >= (1 if story.rank >= 0 or end.local is not None else _GOES_ON)
 
+    def survived(self, place: Place) -> bool:
+        """Whether whoever wrote into this source went on for long, or came to its end, after a line: then it ended nothing."""
+        later = sum(beat.source == place.source and beat.order > place.order for beat in self.pulse.recent)
+        finished = self.pulse.finished
+        ended = finished is not None and finished.source == place.source and finished.order > place.order
+        return later >= _GOES_ON or (ended and later > 0)
+
     @cached_property
     def own(self) -> dict[int, list[Own]]:
         """Each rank's own troubles, unhandled ones only, in the order they were written."""

@@ -338,3 +338,24 @@ def test_an_error_of_which_only_the_beginning_is_left_blames_nobody_for_sure(ver
     assert answer.confidence < 0.7
     whole = verdict({"rank-0.log": torn + "\n", **{f"rank-{rank}.log": closed(rank) for rank in (1, 3)}})
     assert whole.confidence > answer.confidence
+
+
+@pytest.mark.parametrize("tail", ["", "Training finished.\n"])
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        "WARNING caught torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB; retrying with a smaller batch",
+        'INFO usage: on "CUDA error: an illegal memory access was encountered" set CUDA_LAUNCH_BLOCKING=1',
+        "INFO previous attempt: slurmstepd: error: *** JOB 12 ON n1 CANCELLED AT 2026-01-01T00:00:00 DUE TO TIME LIMIT ***",
+        "generated: NVRM: Xid (PCI:0000:3b:00): 79, pid=1, GPU has fallen off the bus.",
+    ],
+)
+def test_a_healthy_job_that_quotes_an_error_is_healthy(verdict: Verdict, quoted: str, tail: str) -> None:
+    def steps(first: int, last: int) -> str:
+        return "".join(
+            f"2026-11-30 08:00:{step % 60:02} INFO rank 0 step {step} loss 2.0\n" for step in range(first, last)
+        )
+
+    log = "rank=0 world_size=1 host=n1 pid=5\n" + steps(0, 40) + quoted + "\n" + steps(40, 90) + tail
+    said = verdict({"train.log": log})
+    assert (said.outcome, said.cause.id) == (Outcome.NOT_A_FAILURE, "none")
