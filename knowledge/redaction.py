@@ -25,6 +25,7 @@ _MARK = "[redacted:"
 _LINE_END = re.compile(r"([\r\n])")
 _KEY_BLOCK = re.compile(rb"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY", re.IGNORECASE)
 _COLOUR = re.compile(r"\x1b\[[0-9;:]{0,40}m")
+_SHORT = 16_384  # characters of a text that is not worth the time of making the search for suspects ready
 _SHORTEST = 4  # characters of a line that can hold no secret
 
 
@@ -33,6 +34,8 @@ def redact(text: str, salt: bytes = b"") -> str:
 
     `salt` (up to 64 bytes) keys the digits of the placeholders.
     """
+    if len(text) <= _SHORT:
+        return _redact_every_line(text, salt)
     try:
         data = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:  # surrogates that stand for no byte

@@ -18,6 +18,11 @@ class StackReader:
         self._place: Place | None = None
         self._functions: list[str] = []
 
+    @property
+    def idle(self) -> bool:
+        """Whether no stack is being read."""
+        return self._place is None
+
     def feed(self, text: str, place: Place) -> Stack | None:
         """Take one line; return the stack that it ends, if any."""
         finished = None

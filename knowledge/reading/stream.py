@@ -238,11 +238,12 @@ class StreamReader:
             if reader.idle:
                 del self._tracebacks[place.rank]
         if place.rank is not None and (stack or place.rank in self._stacks):
-            found = self._stacks.setdefault(place.rank, StackReader()).feed(text, place)
+            stacks = self._stacks.setdefault(place.rank, StackReader())
+            found = stacks.feed(text, place)
             if found is not None:
                 self._found.story(place.attempt, place.rank).stacks.append(found)
-                if not stack:
-                    del self._stacks[place.rank]
+            if stacks.idle:
+                del self._stacks[place.rank]
         if self._naming is not None:
             self._name_ranks(text)
         self._before[place.rank] = text
