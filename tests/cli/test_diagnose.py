@@ -184,12 +184,18 @@ def test_ctrl_c_ends_it_without_a_word() -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         env=environment(),
+        preexec_fn=_listen_to_the_keyboard,
     ) as command:
         assert command.stdin is not None
         _until_it_reads(command)
         command.send_signal(signal.SIGINT)
         out, complaints = command.communicate(timeout=60)
     assert (command.returncode, out, complaints) == (130, b"", b"")
+
+
+def _listen_to_the_keyboard() -> None:
+    """A shell that runs the tests in the background has their children ignore Ctrl-C."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _until_it_reads(command: subprocess.Popen[bytes]) -> None:
