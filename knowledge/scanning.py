@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import cast
 
 import hyperscan
@@ -23,9 +24,15 @@ class LiteralScanner:
         if not self.literals:
             raise ValueError("a scanner needs at least one literal")
         self._every = self._compile(0)
-        self._once = self._compile(hyperscan.HS_FLAG_SINGLEMATCH)
         self._scratch = hyperscan.Scratch(self._every)
-        self._scratch_once = hyperscan.Scratch(self._once)
+
+    @cached_property
+    def _once(self) -> hyperscan.Database:
+        return self._compile(hyperscan.HS_FLAG_SINGLEMATCH)  # only large files need it
+
+    @cached_property
+    def _scratch_once(self) -> hyperscan.Scratch:
+        return hyperscan.Scratch(self._once)
 
     def _compile(self, flags: int) -> hyperscan.Database:
         database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
