@@ -33,14 +33,15 @@ def used_cpu() -> float:
     )
 
 
-def cheapest(rounds: int, work: Callable[[], object]) -> Cost:
-    """Do `work` some times over; the least wall and the least CPU, since what disturbs a run only makes it dearer."""
-    wall = cpu = float("inf")
+def in_turn(rounds: int, works: Mapping[str, Callable[[], object]]) -> dict[str, list[float]]:
+    """Do each of `works` in turn, some times over; the CPU seconds of each run. What disturbs one disturbs its neighbours."""
+    seconds: dict[str, list[float]] = {name: [] for name in works}
     for _ in range(rounds):
-        began, before = time.perf_counter(), used_cpu()
-        work()
-        wall, cpu = min(wall, time.perf_counter() - began), min(cpu, used_cpu() - before)
-    return Cost(max(wall, 1e-9), max(cpu, 1e-9))
+        for name, work in works.items():
+            before = used_cpu()
+            work()
+            seconds[name].append(max(used_cpu() - before, 1e-9))
+    return seconds
 
 
 def run_program(command: Sequence[str], allowed: Sequence[int] = (0,), **more: str) -> tuple[Cost, bytes]:

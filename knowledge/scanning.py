@@ -10,17 +10,21 @@ from typing import cast
 
 import hyperscan
 
+from knowledge.rarity import rare_beginning
 from knowledge.signature import Signature
 
 
 class LiteralScanner:
-    """A set of literals, compiled once. One scan at a time: the scratch space is not shared between threads."""
+    """A set of literals, compiled once. One scan at a time: the scratch space is not shared between threads.
 
-    def __init__(self, literals: Iterable[str], caseless: Iterable[str] = ()) -> None:
-        """`caseless` ones are found in capitals and small letters alike."""
-        self.literals: Sequence[str] = sorted(set(literals))
-        self._exact = len(self.literals)
-        self.literals += sorted(set(caseless))
+    Of a long literal only a beginning is looked for: what is found may turn out to go on otherwise.
+    """
+
+    def __init__(self, literals: Iterable[str], whole: Iterable[str] = ()) -> None:
+        """`whole` ones are looked for to their ends."""
+        searched = {literal: rare_beginning(literal) for literal in literals} | {literal: literal for literal in whole}
+        self.literals: Sequence[str] = sorted(searched)
+        self._searched = [searched[literal].encode() for literal in self.literals]
         if not self.literals:
             raise ValueError("a scanner needs at least one literal")
         self._every = self._compile(0)
@@ -38,10 +42,10 @@ class LiteralScanner:
         database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
         count = len(self.literals)
         database.compile(
-            expressions=[literal.encode() for literal in self.literals],
+            expressions=self._searched,
             ids=list(range(count)),
             elements=count,
-            flags=[flags | (number >= self._exact) * hyperscan.HS_FLAG_CASELESS for number in range(count)],
+            flags=[flags] * count,
             literal=True,
         )
         return database
@@ -78,16 +82,16 @@ class Candidate:
 class SignatureScanner:
     """All signatures of a catalogue; tells for each line of a block which of them may match it."""
 
-    def __init__(
-        self, signatures: Sequence[Signature], marks: Iterable[str] = (), caseless: Iterable[str] = ()
-    ) -> None:
-        """`marks` are further literals worth reading about, such as where a traceback begins; `caseless` ones also."""
+    def __init__(self, signatures: Sequence[Signature], marks: Iterable[str] = (), hints: Iterable[str] = ()) -> None:
+        """`marks` are further literals worth reading about, such as where a traceback begins; of `hints` the beginning is
+        enough."""
         by_literal: dict[str, list[Signature]] = {}
         for entry in signatures:
             for literal in entry.literals:
                 by_literal.setdefault(literal, []).append(entry)
-        self.marks = frozenset(marks) | frozenset(caseless)
-        self.literals = LiteralScanner([*by_literal, *(self.marks - set(caseless))], caseless)
+        marks, hints = frozenset(marks), frozenset(hints)
+        self.marks = marks | hints
+        self.literals = LiteralScanner([*by_literal, *hints], marks)
         self._entries = [by_literal.get(literal, []) for literal in self.literals.literals]
         self._candidates: dict[tuple[int, ...], Candidate] = {}  # by the numbers of the literals
 

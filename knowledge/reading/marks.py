@@ -19,15 +19,13 @@ STARTS = frozenset(
 )
 """A process introduces itself."""
 
-FINISHED = frozenset(
-    f"training {how}" for how in (
-        "finished", "complete", "done", "ended", "is finished", "is complete", "is done", "is ended",
-        "has finished", "has complete", "has done", "has ended", "of epoch",
-    )
-) | {
-    "finished training", "done, exiting 0", "trainer.fit", "'train_runtime'", "job completed successfully",
-    "job finished successfully", "all done", "exiting program at iteration",
-}  # fmt: skip
-"""Words, in small letters, without which no line says that training came to its end."""
+_DONE = (
+    *(f"training {verb}{how}" for verb in ("", "is ", "has ") for how in ("finished", "complete", "done", "ended")),
+    "training of Epoch", "training of epoch", "finished training", "done, exiting 0", "trainer.fit", "'train_runtime'",
+    "job completed successfully", "job finished successfully", "all done", "exiting program at iteration",
+)  # fmt: skip
+
+FINISHED = frozenset(form for words in _DONE for form in (words[1:], words.title()[1:], words.upper()))
+"""Words without which no line says that training came to its end: in sentences, in titles and in capitals."""
 
 MARKS = frozenset({TRACEBACK, STACK}) | ENDS | STARTS

@@ -1,0 +1,129 @@
+"""Search: what is found in blocks of bytes, and how a large file is read without reading it all."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from knowledge.catalogue import load_catalogue
+from knowledge.rarity import rare_beginning
+from knowledge.reading.compressed import open_log
+from knowledge.reading.evidence import CaseEvidence
+from knowledge.reading.marks import FINISHED
+from knowledge.reading.progress import says_finished
+from knowledge.reading.regions import MANY_RANKS, ONE_RANK, PIECE, Plan, read_regions
+from knowledge.scanning import LiteralScanner
+
+Read = Callable[..., CaseEvidence]
+
+STEP = "2026-03-01 04:00:00 step 1 loss 1.0 tokens per second 1000\n"
+CAUGHT = (
+    "[rank{rank}]:[E301 04:11:08.1 ProcessGroupNCCL.cpp:629] [Rank {rank}] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=7, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600001 milliseconds before "
+    "timing out.\n"
+)
+
+
+def test_only_the_beginning_of_a_literal_is_looked_for_and_the_entry_decides() -> None:
+    scanner = LiteralScanner(["an unusual exception", "short"])
+    beginning = rare_beginning("an unusual exception")
+    assert "an unusual exception".startswith(beginning)
+    assert len(beginning) >= 10
+    assert scanner.present(f"{beginning}…, and short".encode()) == [0, 1]
+
+
+def test_a_literal_that_must_be_whole_is_looked_for_to_its_end() -> None:
+    scanner = LiteralScanner([], whole=["an unusual exception"])
+    assert scanner.present(b"an unusual exceptio") == []
+    assert scanner.present(b"an unusual exception") == [0]
+
+
+@pytest.mark.parametrize("literal", ["", "abc", "ten chars.", "iteration"])
+def test_short_literals_stay_whole(literal: str) -> None:
+    assert rare_beginning(literal) == literal
+
+
+def test_every_literal_of_the_catalogue_is_found_where_it_stands() -> None:
+    literals = load_catalogue().scanner.literals
+    missed = [
+        literal
+        for number, literal in enumerate(literals.literals)
+        if number not in literals.present(f"…{literal}…".encode())
+    ]
+    assert missed == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "[INFO:swift] The training of Epoch 2 ends.",
+        "Training completed. Do not forget to share your model",
+        "TRAINING COMPLETE",
+        "training has finished",
+        "[after training is done] datetime: 2026-03-01 04:00:00",
+        "`Trainer.fit` stopped: `max_steps=100` reached.",
+        "{'train_runtime': 12.1, 'epoch': 3.0}",
+        "All done",
+        "Training Done!",
+        "done, exiting 0",
+        "job finished successfully",
+        "exiting program at iteration 500 at 2026-03-01",
+    ],
+)
+def test_whoever_says_that_training_is_over_is_marked(line: str) -> None:
+    assert says_finished(line)
+    assert any(hint in line for hint in FINISHED)
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_line_numbers_hold_in_the_middle_of_a_large_file_that_nobody_counted(
+    packed: bool, tmp_path: Path, evidence: Read
+) -> None:
+    before, after = 30_000, 20_000
+    text = STEP * before + CAUGHT.format(rank=0) + STEP * after
+    case = evidence({"rank-0.log.gz": gzip.compress(text.encode())}) if packed else evidence({"rank-0.log": text})
+    assert [(hit.signature.id, hit.place.line) for hit in case.hits] == [("c10d-watchdog-timeout", before + 1)]
+    story = case.stories[0, 0]
+    assert story.last is not None
+    assert story.last.line == before + 1 + after
+
+
+@pytest.mark.parametrize("plan", [ONE_RANK, MANY_RANKS, Plan(whole=10, head=1, tail=3, storm=1)])
+@pytest.mark.parametrize(
+    "content",
+    [b"", b"x", b"\n\n\n", b"x" * (3 * PIECE), b"1%\r2%\r" * PIECE, (b"a line\n" * PIECE * 9)[:-1]],
+    ids=["empty", "one byte", "blank", "one long line", "progress bar", "cut"],
+)
+def test_regions_are_parts_of_the_file_in_order(plan: Plan, content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "some.log"
+    path.write_bytes(content)
+    with open_log(path) as stream:
+        regions = list(read_regions(stream, LiteralScanner(["2%", "line"]), plan))
+    position = 0
+    for region in regions:
+        assert region.offset >= position
+        assert content[region.offset : region.offset + len(region.data)] == region.data
+        position = region.offset + len(region.data)
+    assert position == len(content)
+    assert [region.cut for region in regions[:-1]] == [False] * (len(regions) - 1)
+    assert regions[-1].cut == (bool(content) and not content.endswith(b"\n"))
+
+
+def test_a_storm_in_one_ranks_file_is_read_at_its_beginning_and_end_only(evidence: Read) -> None:
+    storm = STEP * 3000 + CAUGHT.format(rank=3) * 20_000
+    case = evidence({"rank-3.log": storm})
+    assert case.bytes < len(storm) / 20
+    assert case.hits[0].place.line == 3001
+    assert case.hits[-1].place.line == 23_000
+
+
+def test_in_a_storm_of_many_ranks_each_is_heard(evidence: Read) -> None:
+    ranks = 64
+    round_of_all = "".join(f"{rank}: {CAUGHT.format(rank=rank)}" for rank in range(ranks))
+    start = "".join(f"{rank}: {STEP}" for rank in range(ranks))
+    case = evidence({"slurm-1.out": start * 20 + round_of_all * 800})
+    assert {hit.place.rank for hit in case.hits} == set(range(ranks))
+    assert len(case.hits) < 200 * ranks
