@@ -62,12 +62,13 @@ def learn_habits(lines: Iterable[str]) -> Habits:
     for whole in lines:
         if not whole.strip():
             continue
-        arrival = _ARRIVAL.match(whole)
+        arrival = _ARRIVAL.match(whole) if whole[:1].isdigit() else None
         line = whole[arrival.end() :] if arrival else whole
         total += 1
-        labels += bool(_LABEL.match(line))
-        hydras += bool(_HYDRA.match(line))
-        found = _HOST.match(line)
+        first = line[:1]
+        labels += (first.isdigit() or first == " ") and bool(_LABEL.match(line))
+        hydras += first == "[" and bool(_HYDRA.match(line))
+        found = _HOST.match(line) if first.isalpha() else None
         if found and found["host"] not in _NOT_HOSTS and not found["host"].endswith(("Error", "Warning", "Exception")):
             hosts[found["host"]] += 1
     enough = max(2, total // 2)
@@ -107,9 +108,9 @@ def strip_prefix(line: str, habits: Habits) -> tuple[Prefix, str]:
             if prefix.rank is None:
                 prefix.rank = int(found["rank"])
         elif first.isdigit():
-            found = _ARRIVAL.match(line)
+            found = _ARRIVAL.match(line) if line[10:11] == "T" else None
         elif first.isalpha():
-            found = _MPIRUN.match(line)
+            found = _MPIRUN.match(line) if line[3:4] == " " else None  # a date
             if found:
                 prefix.rank = int(found["rank"])
             elif habits.host and (found := _HOST.match(line)) and found["host"] not in _NOT_HOSTS:

@@ -65,7 +65,7 @@ class Roster:
                 self._locals = max(self._locals, prefix.local_rank + 1)
             if "Successfully assigned" in text and (found := _HOST_OF_POD.search(text)):
                 case.pod_nodes[found["pod"]] = found["node"]
-            if identity.MARKS.search(text) and (who := identity.introduce(text)):
+            if identity.may_introduce(text) and (who := identity.introduce(text)):
                 self._meet(who, prefix, text, case, ranks, hosts)
         self.source.kind = recognise(self.source, lines, ranks, self.habits)
         if len(ranks) > 1:

@@ -48,7 +48,7 @@ class StreamReader:
         self._naming: Hit | None = None  # a line that names its ranks on the lines that follow
         self._order = 0
         self._of_ranks = False
-        self._plain: dict[int | None, deque[tuple[str, str, _At, int, Prefix, bool]]] = defaultdict(
+        self._plain: dict[int | None, deque[tuple[str, _At, int, tuple[Prefix, str] | None, bool]]] = defaultdict(
             lambda: deque(maxlen=_PLAIN)
         )
         self._heard: Counter[int | None] = Counter()  # plain lines of each rank since its last watched one
@@ -89,8 +89,13 @@ class StreamReader:
             finished = candidate is not None and not candidate.marks.isdisjoint(FINISHED)
             if candidate is not None and not candidate.entries and candidate.marks <= FINISHED:
                 candidate = None
+            plain = candidate is None and not finished and not self._busy()
             for piece in pieces(raws[index]):
                 self._order += 1
+                if plain:  # split when it turns out to be one of the last
+                    self._plain[self._source.rank].append((piece, (index + 1, region.offset), self._order, None, False))
+                    self._heard[self._source.rank] += 1
+                    continue
                 self._read_line(piece, (index + 1, region.offset), candidate, finished)
 
     def _worth_reading(self, total: int, marked: Iterable[int]) -> Iterator[int]:
@@ -103,8 +108,7 @@ class StreamReader:
         index = 0
         for stop in (*marked, total):
             while index < stop:
-                busy = self._tracebacks or self._stacks or self._naming or self._looked[rank] < _FIRST
-                if not busy and (skipped := stop - index - _PLAIN) > 0:
+                if not self._busy() and (skipped := stop - index - _PLAIN) > 0:
                     self._heard[rank] += skipped
                     self._order += skipped
                     index += skipped
@@ -113,6 +117,18 @@ class StreamReader:
             if stop < total:
                 yield stop
                 index = stop + 1
+
+    def _busy(self) -> bool:
+        """Whether the next plain line may matter to somebody at once; always in a source of many ranks."""
+        rank = self._source.rank
+        return bool(
+            rank is None
+            or not self._of_ranks
+            or self._tracebacks
+            or self._stacks
+            or self._naming
+            or self._looked[rank] < _FIRST
+        )
 
     def _read_line(self, line: str, at: _At, candidate: Candidate | None, finished: bool) -> None:
         prefix, text = strip_prefix(line, self._roster.habits)
@@ -130,7 +146,7 @@ class StreamReader:
             prefix.host = self._roster.pod_of(text, self._found)
         if not watched and self._of_ranks:
             finished = finished and says_finished(text)
-            self._plain[rank].append((line, text, at, self._order, prefix, finished))
+            self._plain[rank].append((line, at, self._order, (prefix, text), finished))
             self._heard[rank] += 1
             if finished:
                 self._settle(rank)
@@ -180,13 +196,17 @@ class StreamReader:
         if not plain:
             return
         story = self._found.story(self._roster.attempt, rank) if rank is not None else None
+        latest: Place | None = None
         words: list[Place] = []
         beats: list[tuple[Place, int]] = []
-        for line, text, at, order, prefix, finished in reversed(plain):
+        for line, at, order, split, finished in reversed(plain):
+            prefix, text = split or strip_prefix(line, self._roster.habits)
+            if not text or text.isspace():
+                continue
             step = step_of(text)
             place = self._place(line, at, rank, prefix, order)
-            if story and order == plain[-1][3]:
-                story.last = place
+            if story and latest is None:
+                latest = story.last = place
             if step is not None:
                 beats.append((place, step))
             elif len(words) < _LAST_WORDS:
