@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import cast
@@ -27,28 +28,42 @@ class LiteralScanner:
         self._searched = [searched[literal].encode() for literal in self.literals]
         if not self.literals:
             raise ValueError("a scanner needs at least one literal")
-        self._every = self._compile(0)
-        self._scratch = hyperscan.Scratch(self._every)
+        self._numbers: Sequence[int] = range(len(self.literals))
+        self._variants: dict[frozenset[int], LiteralScanner] = {}
 
     @cached_property
-    def _once(self) -> hyperscan.Database:
+    def _every(self) -> tuple[hyperscan.Database, hyperscan.Scratch]:
+        return self._compile(0)
+
+    @cached_property
+    def _once(self) -> tuple[hyperscan.Database, hyperscan.Scratch]:
         return self._compile(hyperscan.HS_FLAG_SINGLEMATCH)  # only large files need it
 
-    @cached_property
-    def _scratch_once(self) -> hyperscan.Scratch:
-        return hyperscan.Scratch(self._once)
-
-    def _compile(self, flags: int) -> hyperscan.Database:
+    def _compile(self, flags: int) -> tuple[hyperscan.Database, hyperscan.Scratch]:
         database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-        count = len(self.literals)
         database.compile(
-            expressions=self._searched,
-            ids=list(range(count)),
-            elements=count,
-            flags=[flags] * count,
+            expressions=[self._searched[number] for number in self._numbers],
+            ids=list(self._numbers),
+            elements=len(self._numbers),
+            flags=[flags] * len(self._numbers),
             literal=True,
         )
-        return database
+        return database, hyperscan.Scratch(database)
+
+    def prepare(self) -> None:
+        """Compile all now, before processes are forked that would each do it for themselves."""
+        _ = self._every, self._once
+
+    def without(self, numbers: frozenset[int]) -> LiteralScanner:
+        """A scanner that does not look for some of the literals, whose numbers stay; itself where that is not worth it."""
+        left = [number for number in self._numbers if number not in numbers]
+        if numbers not in self._variants and left and len(self._variants) < _VARIANTS:
+            fewer = copy(self)
+            fewer._numbers, fewer._variants = left, {}
+            fewer.__dict__.pop("_every", None)
+            fewer.__dict__.pop("_once", None)
+            self._variants[numbers] = fewer
+        return self._variants.get(numbers, self)
 
     def scan(self, block: bytes | memoryview) -> list[tuple[int, int]]:
         """Return (end offset, number of the literal) for every place where a literal stands, in order of offset."""
@@ -57,7 +72,8 @@ class LiteralScanner:
         def on_match(number: int, _start: int, end: int, _flags: int, _context: object) -> None:
             found.append((end, number))
 
-        self._every.scan(cast("bytes", block), match_event_handler=on_match, scratch=self._scratch)
+        database, scratch = self._every
+        database.scan(cast("bytes", block), match_event_handler=on_match, scratch=scratch)
         return found
 
     def present(self, block: bytes | memoryview) -> list[int]:
@@ -67,7 +83,8 @@ class LiteralScanner:
         def on_match(number: int, _start: int, _end: int, _flags: int, _context: object) -> None:
             found.append(number)
 
-        self._once.scan(cast("bytes", block), match_event_handler=on_match, scratch=self._scratch_once)
+        database, scratch = self._once
+        database.scan(cast("bytes", block), match_event_handler=on_match, scratch=scratch)
         return found
 
 
@@ -123,6 +140,7 @@ class SignatureScanner:
 
 
 _MOST = 4096  # combinations of literals that are remembered
+_VARIANTS = 8  # of a scanner, each without some of its literals; making one costs as much as searching 50 MB
 
 
 def speakers(matches: Mapping[str, object], signatures: Mapping[str, Signature]) -> list[str]:

@@ -51,7 +51,8 @@ def _read(bundle: Bundle, catalogue: Catalogue) -> CaseEvidence:
     readers = [StreamReader(roster, case.processes, catalogue, when.year) for roster in rosters]
     sizes = [source.path.stat().st_size for source in bundle.sources]
     workers = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
-    if workers > 1 and sum(sizes) > LARGE:
+    if workers > 1 and len(sizes) > 1 and sum(sizes) > LARGE:
+        catalogue.scanner.literals.prepare()
         _read_in_shares(case, readers, sizes, workers)
     else:
         for reader in readers:

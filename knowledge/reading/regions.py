@@ -16,6 +16,7 @@ from knowledge.scanning import LiteralScanner
 
 PIECE = 192 << 10  # bytes searched at once: few enough to stay in the core's own cache; longer lines are cut
 BEFORE, AFTER = 2 << 10, 12 << 10  # bytes read round a hit
+_DEAF = 3  # pieces in which a storm drowns all else before it is no longer looked for
 
 
 @dataclass(slots=True, frozen=True)
@@ -107,9 +108,10 @@ class _Search:
     """Finds the windows round hits, piece after piece."""
 
     def __init__(self, literals: LiteralScanner, storm: int) -> None:
-        self._literals = literals
+        self._all = self._literals = literals
         self._storm = storm
         self._opened: Counter[int] = Counter()  # windows of each literal
+        self._deaf = 0  # pieces in a row in which only literals were found that no longer open windows
         self._over = 0  # bytes of the next piece that still belong to the last window
 
     def windows(self, text: bytes | bytearray, length: int, offset: int) -> Iterator[Region]:
@@ -119,7 +121,15 @@ class _Search:
             spans.append([0, text.find(b"\n", min(self._over, length) - 1, length) + 1 or length])
             self._over = 0
         piece = memoryview(text)[:length]
-        if any(self._opened[number] < self._storm for number in self._literals.present(piece)):
+        present = self._literals.present(piece)
+        if not any(self._opened[number] < self._storm for number in present):
+            self._deaf = self._deaf + 1 if present else 0
+            if self._deaf == _DEAF:
+                self._literals = self._all.without(
+                    frozenset(number for number, count in self._opened.items() if count >= self._storm)
+                )
+        else:
+            self._deaf = 0
             for end, number in self._literals.scan(piece):
                 if self._opened[number] < self._storm:
                     self._opened[number] += 1

@@ -28,7 +28,7 @@ _FIRST = 40  # lines of a rank in which its first time is looked for
 _IGNORED = "Exception ignored in"  # Python says so of an exception that ends nothing
 _At = tuple[int, int]  # the number of a line in its region, from 1, and the bytes of the file before that
 _PLAIN = 24  # plain lines of a rank that are kept until something happens
-_OFTEN = 4  # times that a rank is heard saying the same in the middle of a large file
+_OFTEN = 2  # times that a rank is heard saying the same in the middle of a large file
 
 
 class StreamReader:

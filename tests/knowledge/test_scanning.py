@@ -41,6 +41,15 @@ def test_a_literal_that_must_be_whole_is_looked_for_to_its_end() -> None:
     assert scanner.present(b"an unusual exception") == [0]
 
 
+def test_a_scanner_without_some_literals_finds_the_others_by_the_same_numbers() -> None:
+    scanner = LiteralScanner(["first literal", "second literal", "third literal"])
+    text = b"first literal, second literal, third literal"
+    assert scanner.without(frozenset({1})).present(text) == [0, 2]
+    assert [number for _, number in scanner.without(frozenset({0, 2})).scan(text)] == [1]
+    assert scanner.present(text) == [0, 1, 2]
+    assert scanner.without(frozenset({0, 1, 2})) is scanner
+
+
 @pytest.mark.parametrize("literal", ["", "abc", "ten chars.", "iteration"])
 def test_short_literals_stay_whole(literal: str) -> None:
     assert rare_beginning(literal) == literal
@@ -118,6 +127,13 @@ def test_a_storm_in_one_ranks_file_is_read_at_its_beginning_and_end_only(evidenc
     assert case.bytes < len(storm) / 20
     assert case.hits[0].place.line == 3001
     assert case.hits[-1].place.line == 23_000
+
+
+def test_a_storm_does_not_drown_what_is_said_for_the_first_time(evidence: Read) -> None:
+    storm = CAUGHT.format(rank=3) * 10_000
+    other = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    case = evidence({"rank-3.log": STEP * 3000 + storm + other + storm + STEP * 3000})
+    assert {hit.place.line for hit in case.hits if hit.place.text == other.strip()} == {13_001}
 
 
 def test_in_a_storm_of_many_ranks_each_is_heard(evidence: Read) -> None:
