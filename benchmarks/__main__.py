@@ -2,6 +2,7 @@
 
     make bench                      everything; writes docs/performance.md
     make bench-quick                the same on a tenth of the data; writes nothing
+    make bench BENCH="--peers"      also the tools that diagnose offline, on the cases of the tests
 
 The last lines are the figures, `name: number`.
 """
@@ -31,6 +32,7 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=1.0, help="how much of the data (default 1: about 3 GB in all)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each, of which the best counts (default 3)")
     parser.add_argument("--only", choices=PARTS, action="append", help="run only this part; may be repeated")
+    parser.add_argument("--peers", action="store_true", help="also compare with tools that diagnose offline")
     parser.add_argument("--write", action="store_true", help=f"write {PAGE.parent.name}/{PAGE.name}")
     options = parser.parse_args()
     if options.scale <= 0 or options.rounds < 1:
@@ -49,6 +51,10 @@ def main() -> None:
             sections.append(storm(folder, int(500 * MEGA * scale), rounds))
         if "growth" in parts:
             sections.append(growth(folder, max(2000, int(64_000 * scale)), rounds))
+    if options.peers:
+        from benchmarks.peers import compare
+
+        sections.append(compare())
     where = (
         f"{os.cpu_count()} cores, Python {sys.version.split()[0]} on {sys.platform}, load {load:.1f} when it began, "
         f"{time.perf_counter() - began:.0f} s in all, scale {scale:g}"

@@ -26,4 +26,4 @@ class Section:
 
 def figure_lines(sections: Sequence[Section]) -> str:
     """All figures, one a line, `name: number`."""
-    return "\n".join(f"{name}: {value:.4g}" for section in sections for name, value in section.figures.items())
+    return "\n".join(f"{name}: {value:.2f}" for section in sections for name, value in section.figures.items())

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
@@ -116,9 +118,18 @@ def name_source(name: str, path: Path) -> Source:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.rglob("*")):
-        if path.is_file() and not _SKIPPED.search(path.relative_to(folder).as_posix()):
-            yield path
+    for name in sorted(_names(folder, ""), key=lambda name: name.split("/")):
+        if not _SKIPPED.search(name):
+            yield folder / name
+
+
+def _names(folder: Path, before: str) -> Iterator[str]:
+    with suppress(PermissionError), os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                yield from _names(Path(entry.path), f"{before}{entry.name}/")
+            elif entry.is_file():
+                yield before + entry.name
 
 
 def _read_job(path: Path) -> JobFacts:

@@ -261,6 +261,19 @@ class CaseEvidence:
             self.stories[key] = RankStory(rank=rank, attempt=attempt)
         return self.stories[key]
 
+    def meet(self, other: CaseEvidence) -> None:
+        """Take what the head of one source told about processes; sources come in their order."""
+        for rank, told in other.processes.items():
+            known = self.processes.setdefault(rank, Process(rank))
+            for name in ("host", "local_rank", "pid", "bus", "address"):
+                value = getattr(told, name)
+                if value is not None:
+                    setattr(known, name, value)
+        self.addresses.update(other.addresses)
+        self.interfaces.update(other.interfaces)
+        self.pod_nodes.update(other.pod_nodes)
+        self.world_size = max(self.world_size or 0, other.world_size or 0) or None
+
     def absorb(self, other: CaseEvidence) -> None:
         """Take what one source told; sources come in their order."""
         for (attempt, rank), story in other.stories.items():

@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import gc
-import multiprocessing
-import os
-import sys
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 
@@ -17,6 +13,7 @@ from knowledge.reading.evidence import CaseEvidence, Process
 from knowledge.reading.exits import number_attempts
 from knowledge.reading.flight_recorder import RefusedDumpError, read_dump
 from knowledge.reading.roster import Roster
+from knowledge.reading.shares import in_shares, workers
 from knowledge.reading.stream import StreamReader
 from knowledge.signature import SourceKind
 
@@ -43,17 +40,15 @@ def _uncollected() -> Iterator[None]:
 
 def _read(bundle: Bundle, catalogue: Catalogue) -> CaseEvidence:
     case = CaseEvidence(job=bundle.job, world_size=bundle.job.world_size, sources=bundle.sources)
-    siblings = sum(source.kind in (SourceKind.RANK, None) for source in bundle.sources)
-    rosters = [Roster(source) for source in bundle.sources]
-    for roster in rosters:
-        roster.learn(case, siblings)
+    sizes = [source.path.stat().st_size for source in bundle.sources]
+    shared = workers() > 1 and len(sizes) > 1 and sum(sizes) > LARGE
+    rosters = _learn(case, shared)
     when = bundle.job.started_at or bundle.job.ended_at or _newest(bundle)
     readers = [StreamReader(roster, case.processes, catalogue, when.year) for roster in rosters]
-    sizes = [source.path.stat().st_size for source in bundle.sources]
-    workers = len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
-    if workers > 1 and len(sizes) > 1 and sum(sizes) > LARGE:
+    if shared:
         catalogue.scanner.literals.prepare()
-        _read_in_shares(case, readers, sizes, workers)
+        for part in in_shares(lambda number: readers[number].read(), sizes):
+            case.absorb(part)
     else:
         for reader in readers:
             case.absorb(reader.read())
@@ -61,6 +56,27 @@ def _read(bundle: Bundle, catalogue: Catalogue) -> CaseEvidence:
     number_attempts(case.exits, case.last_attempt)
     _read_dumps(case, bundle)
     return case
+
+
+def _learn(case: CaseEvidence, shared: bool) -> list[Roster]:
+    """Learn from the heads of all sources who writes where."""
+    siblings = sum(source.kind in (SourceKind.RANK, None) for source in case.sources)
+    rosters = [Roster(source) for source in case.sources]
+    if not shared:
+        for roster in rosters:
+            roster.learn(case, siblings)
+        return rosters
+
+    def learn(number: int) -> tuple[Roster, CaseEvidence]:
+        told = CaseEvidence()
+        rosters[number].learn(told, siblings)
+        return rosters[number], told
+
+    learned = in_shares(learn, [1] * len(rosters))
+    for _, told in learned:
+        case.meet(told)
+    case.sources[:] = [roster.source for roster, _ in learned]
+    return [roster for roster, _ in learned]
 
 
 def _read_dumps(case: CaseEvidence, bundle: Bundle) -> None:
@@ -80,27 +96,3 @@ def _read_dumps(case: CaseEvidence, bundle: Bundle) -> None:
 def _newest(bundle: Bundle) -> datetime:
     stamps = [source.path.stat().st_mtime for source in bundle.sources]
     return datetime.fromtimestamp(max(stamps, default=0), UTC)
-
-
-_readers: Sequence[StreamReader] = ()
-
-
-def _read_share(numbers: Sequence[int]) -> list[tuple[int, CaseEvidence]]:
-    return [(number, _readers[number].read()) for number in numbers]
-
-
-def _read_in_shares(case: CaseEvidence, readers: Sequence[StreamReader], sizes: Sequence[int], workers: int) -> None:
-    """Forked processes inherit what the heads of the files told, and send back what they found."""
-    global _readers  # noqa: PLW0603 - how forked workers come by the readers
-    _readers = readers
-    shares: list[list[int]] = [[] for _ in range(workers * 4)]
-    loads = [0] * len(shares)
-    for number in sorted(range(len(readers)), key=lambda number: -sizes[number]):
-        lightest = loads.index(min(loads))
-        shares[lightest].append(number)
-        loads[lightest] += sizes[number] + 1
-    with ProcessPoolExecutor(workers, mp_context=multiprocessing.get_context("fork")) as pool:
-        parts = dict(part for share in pool.map(_read_share, shares) for part in share)
-    for number in range(len(readers)):
-        case.absorb(parts[number])
-    _readers = ()
