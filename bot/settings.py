@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
-    BaseModel,
-    ConfigDict,
     Field,
     HttpUrl,
     SecretStr,
@@ -28,6 +26,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from bot.section import Section
 from storage.incidents import Pace
 
 PREFIX = "FIRSTFAULT_"
@@ -51,18 +50,14 @@ class CannotStartError(Exception):
     """The service cannot start here, whatever its settings; the message says what to do."""
 
 
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
-
-
-class Listen(_Section):
+class Listen(Section):
     """Where the service listens. TLS is for the proxy in front of it."""
 
     host: str = "127.0.0.1"
     port: Annotated[int, Field(ge=0, le=65_535)] = 8642
 
 
-class ClusterToken(_Section):
+class ClusterToken(Section):
     """The token of one cluster, given here or in a file."""
 
     token: SecretStr | None = None
@@ -94,7 +89,7 @@ class SlackMode(StrEnum):
     CONSOLE = "console"
 
 
-class Slack(_Section):
+class Slack(Section):
     """The Slack app and the channel to post in."""
 
     mode: SlackMode = SlackMode.SOCKET
@@ -124,7 +119,7 @@ class Slack(_Section):
         return self
 
 
-class Limits(_Section):
+class Limits(Section):
     """What is taken in at most; bytes are counted after decompression."""
 
     json_bytes: Count = 512 * KIBI
@@ -136,7 +131,7 @@ class Limits(_Section):
     upload_seconds: Seconds = 120
 
 
-class Pipeline(_Section):
+class Pipeline(Section):
     """When and how incidents are diagnosed."""
 
     first_post_seconds: Seconds = 3  # from the first complete report to the first diagnosis
@@ -152,7 +147,7 @@ class Pipeline(_Section):
         return Pace(timedelta(seconds=first), timedelta(seconds=quiet), timedelta(seconds=patience))
 
 
-class Outbox(_Section):
+class Outbox(Section):
     """How messages are sent."""
 
     channel_interval_seconds: Seconds = 1.0  # Slack allows about one message a second in a channel
@@ -161,7 +156,7 @@ class Outbox(_Section):
     refused_wait_seconds: Seconds = 600.0  # between tries while somebody has to act
 
 
-class Logging(_Section):
+class Logging(Section):
     """The service's own log, on standard error."""
 
     format: Literal["json", "console"] = "json"
