@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from datetime import datetime
-from typing import Any
+from datetime import UTC, datetime
+from typing import Any, Self
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+MOST_RANKS = 1 << 20
+"""Ranks of a job; a larger number is taken for a mistake."""
+
+
+def _zoned(when: datetime) -> datetime:
+    return when if when.tzinfo else when.replace(tzinfo=UTC)
 
 
 class JobFacts(BaseModel):
@@ -32,6 +39,29 @@ class JobFacts(BaseModel):
     started_at: datetime | None = None
     ended_at: datetime | None = None
     time_limit_seconds: int | None = None
+
+    @field_validator("world_size", "ranks_per_node")
+    @classmethod
+    def _plausible_count(cls, value: int | None) -> int | None:
+        """A job has at least one rank; a number that no machine has is a mistake, and better not known."""
+        return value if value is not None and 0 < value <= MOST_RANKS else None
+
+    @field_validator("attempt", "time_limit_seconds")
+    @classmethod
+    def _not_negative(cls, value: int | None, info: ValidationInfo) -> int | None:
+        return value if value is None or value >= 0 else 0 if info.field_name == "attempt" else None
+
+    @field_validator("nodes")
+    @classmethod
+    def _each_node_once(cls, value: list[str]) -> list[str]:
+        return list(dict.fromkeys(value))
+
+    @model_validator(mode="after")
+    def _times_in_order(self) -> Self:
+        """A job that ended before it began has at least one wrong time, and nothing tells which."""
+        if self.started_at and self.ended_at and _zoned(self.ended_at) < _zoned(self.started_at):
+            self.started_at = self.ended_at = None
+        return self
 
     @field_validator("state", mode="before")
     @classmethod

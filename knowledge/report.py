@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 
 from knowledge.attribution.earlier import Earlier
 from knowledge.attribution.hypothesis import Hypothesis, Proof
+from knowledge.attribution.notation import compress
 from knowledge.attribution.platform import ended_well
 from knowledge.attribution.view import CaseView
 from knowledge.causes import Cause, load_causes
@@ -28,17 +29,6 @@ from knowledge.redaction import redact
 from knowledge.signature import CAPTURES, Nature, SourceKind
 
 MAX_EVIDENCE = 12
-
-
-def compress(numbers: Sequence[int]) -> str:
-    """[1, 2, 3, 7] → "1–3, 7"."""
-    spans: list[list[int]] = []
-    for number in sorted(numbers):
-        if spans and number == spans[-1][1] + 1:
-            spans[-1][1] = number
-        else:
-            spans.append([number, number])
-    return ", ".join(str(low) if low == high else f"{low}–{high}" for low, high in spans)
 
 
 _PLACE = re.compile(r"\{(" + "|".join(sorted(CAPTURES)) + r")\}")

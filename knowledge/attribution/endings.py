@@ -39,12 +39,15 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
             score -= 0.2
         if code == 1:
             score = 0.3  # an exception that was not kept: who raised it first is not known
+        torn = [rank for rank in ranks if rank in view.gaps.torn]
+        if torn:
+            score -= 0.2
         if len(ranks) > 1 and len(ranks) >= 0.75 * len(view.ranks):
             ranks, score = [], 0.4
         yield Hypothesis(
             cause=cause, score=score, reason=f"its process ended with {describe(code)} and it said nothing itself", ranks=ranks,
             hosts=view.hosts_of(ranks), proofs=[Proof(ended.place, Role.ROOT) for ended in exits[:2]],
-            missing=_missing(view, cause, ranks),
+            missing=[*(view.gaps.rest_of(rank) for rank in torn[:1]), *_missing(view, cause, ranks)],
         )  # fmt: skip
 
 

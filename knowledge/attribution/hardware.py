@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from knowledge.attribution.hypothesis import Hypothesis, Proof
-from knowledge.attribution.view import CaseView, bus_key
+from knowledge.attribution.notation import bus_key, compress
+from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit
 from knowledge.signature import Scope, SignatureRole, SourceKind
@@ -29,6 +30,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         same = [hit for hit in hits if hit.signature.cause == lead.signature.cause]
         buses = {bus_key(bus) for hit in same if (bus := hit.captures.get("bus"))}
         score = 0.94
+        missing: list[str] = []
         whole = any(hit.signature.scope is Scope.NODE for hit in same)
         if named is not None and not whole and len(buses) <= 1:
             ranks, reason = [named], "the kernel's line is tied to this rank by process or GPU"
@@ -37,11 +39,15 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         else:
             ranks, reason = local, "the kernel's line is about this whole host"
             score = 0.94 if whole else 0.9
+            if not whole:
+                reason = "the kernel's line is about this host, and nothing ties it to one of its ranks"
+            if not whole and (lost := [rank for rank in local if rank in view.gaps.unheard]):
+                score, missing = 0.72, [f"Which rank of {host} it was: the logs of ranks {compress(lost)}."]
         rest = [hit for hit in same if hit is not lead][:3]
         yield Hypothesis(
             cause=lead.signature.cause, score=score, reason=reason, ranks=ranks, hosts=[host] if host else [],
             proofs=[Proof(lead.place, Role.ROOT, lead.signature.id), *(Proof(hit.place, Role.CONFIRMATION, hit.signature.id) for hit in rest)],
-            signature=lead.signature, captures=lead.captures,
+            signature=lead.signature, captures=lead.captures, missing=missing,
         )  # fmt: skip
 
 

@@ -7,11 +7,14 @@ from collections.abc import Iterator
 
 from knowledge.attribution.clocks import SURE, Clocks, estimate
 from knowledge.attribution.hypothesis import Hypothesis, Proof
-from knowledge.attribution.view import OF_THE_GROUP, CaseView, Own
+from knowledge.attribution.notation import compress
+from knowledge.attribution.troubles import OF_THE_GROUP, Own
+from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Frame, Place
 from knowledge.signature import Scope
 
+_TAIL = 60  # lines in which the rest of an exception may stand, such as a worker's own traceback
 _DATA_FRAMES = ("data", "loader", "collate", "sample", "dataset", "batch", "token")
 _BY_TYPE = {
     "MemoryError": "host-oom",
@@ -157,16 +160,21 @@ def _explain(view: CaseView, group: list[Own], place: int, total: int, clocks: C
     cause = signature.cause if signature else cause_of_exception(lead)
     score = 0.93 if signature else 0.88
     missing: list[str] = []
-    if not signature and _cut_short(view, lead):
-        score -= 0.28
+    if not signature and (cost := max(_torn_off(view, own) for own in group)):
+        score -= cost
         missing.append(f"How the error of rank {lead.rank} goes on: its log ends in the middle of the message.")
     hosts = view.hosts_of(ranks)
-    everyone = len(ranks) > 1 and len(ranks) >= 0.75 * len(view.ranks)
+    lost = [rank for rank in view.gaps.unheard if rank not in ranks]
+    everyone = len(ranks) > 1 and len(ranks) >= 0.75 * (len(view.ranks) - len(lost))
     one_host = len(hosts) == 1 and len(view.hosts) > 1 and len(ranks) > 1 and ranks == view.ranks_on(hosts[0])
     reason = "the only rank with an error of its own" if len(ranks) == 1 else "ranks with the same error of their own"
     if everyone:
         ranks, hosts = [], []
         reason = "the same error on every rank: a common cause, no rank began it"
+        if len(lost) > 0.25 * len(view.ranks):
+            score -= 0.06
+            reason = "the same error on every rank that was heard of: most likely a common cause"
+            missing.append(f"Whether ranks {compress(lost)} met the error too: their logs.")
     elif one_host:
         reason = "the same error on every rank of one host and on no other"
     elif len(ranks) > 1:
@@ -191,15 +199,17 @@ def _explain(view: CaseView, group: list[Own], place: int, total: int, clocks: C
     )  # fmt: skip
 
 
-def _cut_short(view: CaseView, own: Own) -> bool:
-    """Whether a log ends in the middle of a message that, whole, might tell of another rank's failure."""
+def _torn_off(view: CaseView, own: Own) -> float:
+    """What it costs that the log ends within the message of an exception: whole, it might tell more, or of others' failure."""
     story = view.stories.get(own.rank)
-    if story is None or not story.truncated or own.traceback is None or len(view.ranks) < 2:
-        return False
-    original = own.traceback.original
-    ends_there = story.last is not None and story.last.order <= original.end.order
-    name = original.exception.rsplit(".", 1)[-1]  # itself perhaps torn
-    return ends_there and any(whole.startswith(name) for whole in ("RuntimeError", *OF_THE_GROUP))
+    if story is None or story.last is None or own.rank not in view.gaps.torn or own.traceback is None:
+        return 0.0
+    ended = own.traceback.last_order
+    if story.last.order - ended > _TAIL or any(hit.place.order > ended for hit in story.hits):
+        return 0.0
+    name = own.traceback.original.exception.rsplit(".", 1)[-1]  # itself perhaps torn
+    vague = any(whole.startswith(name) for whole in ("RuntimeError", "ValueError", *OF_THE_GROUP))
+    return 0.28 if vague or not own.traceback.original.message else 0.14
 
 
 def _clearly_first(group: list[Own], clocks: Clocks) -> Own | None:

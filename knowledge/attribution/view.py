@@ -2,59 +2,20 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from math import gcd
 
-from knowledge.reading.evidence import CaseEvidence, Exit, Hit, Place, Pulse, RankStory, Traceback
-from knowledge.reading.exits import expand
+from knowledge.attribution.gaps import Gaps
+from knowledge.attribution.notation import bus_key
+from knowledge.attribution.troubles import Own, troubles_of
+from knowledge.reading.evidence import CaseEvidence, Exit, Hit, Place, Pulse, RankStory
 from knowledge.signature import Says, Scope, SignatureRole, SourceKind
 
 _LOCAL_KINDS = (SourceKind.KERNEL, SourceKind.NODE, SourceKind.SCHEDULER, SourceKind.KUBERNETES)
-_WRAPPERS = (
-    "ChildFailedError", "CalledProcessError", "RayTaskError", "WorkerGroupError", "ProcessRaisedException",
-    "ProcessExitedException", "SystemExit", "TrainingFailedError", "ActorDiedError", "SignalException",
-)  # fmt: skip
-
-OF_THE_GROUP = ("DistBackendError", "DistNetworkError", "DistStoreError", "DistError")
-"""Exceptions of torch.distributed: without an entry that says more, they tell of others' trouble."""
-
 _GOES_ON = 8  # progress lines of whichever rank after an error of nobody, from which it ended nothing
 _MOST = 1 << 17  # ranks; a world size beyond is taken for a misreading
-_NUMBERS = re.compile(r"\d{1,6}(?:-\d{1,6})?")
-
-
-@dataclass(slots=True)
-class Own:
-    """A rank's own trouble: a root signature, an uncaught exception, or both on one line."""
-
-    rank: int
-    order: int
-    hit: Hit | None = None
-    traceback: Traceback | None = None
-
-    @property
-    def key(self) -> str:
-        """What makes two ranks' troubles the same trouble."""
-        if self.hit:
-            return self.hit.signature.id
-        assert self.traceback
-        return f"{self.traceback.original.exception}"
-
-    @property
-    def place(self) -> Place:
-        """The line that tells it."""
-        if self.hit:
-            return self.hit.place
-        assert self.traceback
-        return self.traceback.end
-
-    @property
-    def seconds(self) -> float | None:
-        """When, by the clock of the line, if it has one."""
-        return self.place.seconds
 
 
 @dataclass
@@ -65,6 +26,11 @@ class CaseView:
     attempt: int
     stories: dict[int, RankStory]
     exits: dict[int, Exit] = field(default_factory=dict)  # the most telling exit of each rank
+
+    @cached_property
+    def gaps(self) -> Gaps:
+        """What the evidence of this attempt lacks."""
+        return Gaps(self)
 
     @property
     def pulse(self) -> Pulse:
@@ -292,7 +258,10 @@ class CaseView:
     @cached_property
     def own(self) -> dict[int, list[Own]]:
         """Each rank's own troubles, unhandled ones only, in the order they were written."""
-        return {rank: found for rank, story in self.stories.items() if (found := self._own(rank, story))}
+        return {rank: found for rank, story in self.stories.items() if (found := self._own(story))}
+
+    def _own(self, story: RankStory) -> list[Own]:
+        return troubles_of(story.rank, story.hits, story.tracebacks, partial(self.handled, story))
 
     @cached_property
     def unattributed(self) -> list[Own]:
@@ -302,78 +271,10 @@ class CaseView:
             hit for hit in self.case.hits if self._anonymous(hit.place) and hit.signature.scope is not Scope.JOB
         ]
         nobody.tracebacks = [traceback for traceback in self.case.tracebacks if self._anonymous(traceback.end)]
-        return self._own(-1, nobody)
+        return self._own(nobody)
 
     def _anonymous(self, place: Place) -> bool:
         return place.rank is None and place.attempt == self.attempt and place.source.kind not in _LOCAL_KINDS
-
-    def _own(self, rank: int, story: RankStory) -> list[Own]:
-        by_line: dict[tuple[str, int], list[Hit]] = {}
-        for hit in story.hits:
-            by_line.setdefault((hit.place.source.name, hit.place.order), []).append(hit)
-        found: list[Own] = []
-        used: set[tuple[str, int]] = set()
-        chained = {id(traceback.chained_to) for traceback in story.tracebacks if traceback.chained_to}
-        for traceback in story.tracebacks:
-            if id(traceback) in chained or self.handled(story, traceback.end, traceback.last_order):
-                continue
-            own = self._of_traceback(rank, traceback, by_line, used)
-            if own:
-                found.append(own)
-        for hit in story.hits:
-            place = (hit.place.source.name, hit.place.order)
-            if hit.signature.role is SignatureRole.ROOT and place not in used and not _names_others(hit, rank):
-                if self.handled(story, hit.place, hit.place.order):
-                    continue
-                found.append(Own(rank, hit.place.order, hit=hit))
-        return sorted(found, key=lambda own: own.order)
-
-    @staticmethod
-    def _of_traceback(
-        rank: int, traceback: Traceback, by_line: dict[tuple[str, int], list[Hit]], used: set[tuple[str, int]]
-    ) -> Own | None:
-        chain: list[Traceback] = []
-        link: Traceback | None = traceback
-        while link:
-            chain.append(link)
-            link = link.chained_to
-        for link in reversed(chain):
-            places = [(link.end.source.name, order) for order in range(link.end.order, link.last_order + 1)]
-            hits = [hit for place in places for hit in by_line.get(place, [])]
-            used.update(places)
-            root = next(
-                (hit for hit in hits if hit.signature.role is SignatureRole.ROOT and not _names_others(hit, rank)), None
-            )
-            if root:
-                return Own(rank, link.end.order, hit=root, traceback=traceback)
-            if any(hit.signature.role not in (SignatureRole.CONFIRMATION, SignatureRole.ADVICE) for hit in hits):
-                return None  # the exception only says that somebody else failed
-        original = traceback.original
-        if (
-            original.exception.rsplit(".", 1)[-1] in _WRAPPERS + OF_THE_GROUP
-            or original.exception == "KeyboardInterrupt"
-        ):
-            return None
-        return Own(rank, traceback.end.order, traceback=traceback)
-
-
-def _names_others(hit: Hit, rank: int) -> bool:
-    """Whether a line accuses ranks other than the one that wrote it."""
-    if Says.NAMES_RANK not in hit.signature.says:
-        return False
-    named = hit.captures.get("ranks") or hit.captures.get("rank")
-    return named is not None and rank not in numbers(named)
-
-
-def numbers(text: str) -> list[int]:
-    """The ranks in "3, 5-7", "[3 5]" or "0 and rank 1"."""
-    return [number for part in _NUMBERS.findall(text) for number in expand(part)]
-
-
-def bus_key(bus: str) -> str:
-    """The comparable part of a PCI address: `00000000:1B:00.0`, `0000:1b:00` and `1b:00` are one address."""
-    parts = bus.lower().split(".")[0].split(":")
-    return ":".join(parts[-2:])
 
 
 def view_case(case: CaseEvidence, attempt: int | None = None) -> CaseView:

@@ -155,7 +155,24 @@ def _absent(view: CaseView) -> Iterator[Hypothesis]:
     if not silent or len(silent) * 2 > len(view.ranks):
         yield _nobody(view, victims)
         return
-    yield _silent(view, silent, victims)
+    torn = [rank for rank in silent if rank in view.gaps.torn and not _left(view, rank)]
+    if whole := [rank for rank in silent if rank not in torn]:
+        yield _silent(view, whole, victims)
+    for rank in torn if len(torn) < 3 else ():
+        yield _torn(view, rank, victims)
+
+
+def _torn(view: CaseView, rank: int, victims: Iterable[int]) -> Hypothesis:
+    """A rank that fell silent in mid-sentence may have said why in the part that is lost."""
+    victim = next(iter(victims))
+    hit = (view.waiting.get(victim) or view.bereft[victim])[0]
+    last = view.stories[rank].last
+    return Hypothesis(
+        cause="rank-hang" if view.waiting else "killed-unknown", score=0.56, ranks=[rank], hosts=view.hosts_of([rank]),
+        reason="only its log ends without a word of the others' trouble, but it is not whole",
+        proofs=[*([Proof(last, Role.ROOT)] if last else []), Proof(hit.place, Role.CASCADE, hit.signature.id)],
+        missing=[view.gaps.rest_of(rank)],
+    )  # fmt: skip
 
 
 def _silent(view: CaseView, silent: list[int], victims: Iterable[int]) -> Hypothesis:

@@ -202,7 +202,7 @@ class RankStory:
     last_progress: Place | None = None
     steps: dict[int, Place] = field(default_factory=dict)  # its last steps, each with its line
     finished: Place | None = None  # it said that training was done
-    truncated: bool = False  # the file ends in the middle of a line
+    truncated: bool = False  # its lines end in the middle of one, or of a traceback
     hits: list[Hit] = field(default_factory=list)
     tracebacks: list[Traceback] = field(default_factory=list)
     stacks: list[Stack] = field(default_factory=list)

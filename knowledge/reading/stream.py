@@ -72,8 +72,10 @@ class StreamReader:
             stack = reader.finish()
             if stack is not None and rank is not None:
                 self._found.story(self._roster.attempt, rank).stacks.append(stack)
-        if cut and source.rank is not None:
-            self._found.story(self._roster.attempt, source.rank).truncated = True
+        torn = {rank for rank, reader in self._tracebacks.items() if reader.torn}
+        for rank in torn | {source.rank} if cut else torn:
+            if rank is not None:
+                self._found.story(self._roster.attempt, rank).truncated = True
         return self._found
 
     def _read_region(self, region: Region) -> None:

@@ -28,6 +28,7 @@ class TracebackReader:
         self._previous: Traceback | None = None  # finished, may turn out to be chained to the next
         self._chaining = False
         self._since = 0
+        self._within = False  # the last line was one of a traceback before its exception
         self.ignored = False  # Python said beforehand that this exception is ignored
 
     @property
@@ -35,11 +36,18 @@ class TracebackReader:
         """Whether nothing is being read, and nothing that was read can still go on."""
         return self._start is None and self._previous is None
 
+    @property
+    def torn(self) -> bool:
+        """Whether, if nothing follows, a traceback ends before its exception."""
+        return self._within or self._chaining
+
     def feed(self, text: str, place: Place, tagged: bool) -> Traceback | None:
         """Take one line (`text` without launcher prefixes); return the traceback that it ends, if any."""
         if TRACEBACK in text:
             self._start, self._frames, self._tagged, self._lines = place, [], tagged, 0
+            self._within = True
             return None
+        self._within = False
         if self._start is None:
             if self._previous is not None:
                 self._since += 1
@@ -59,6 +67,7 @@ class TracebackReader:
             found = _FRAME.match(text)
             if found:
                 self._frames.append(Frame(found["path"], int(found["line"]), found["function"] or ""))
+            self._within = bool(text.strip())
             if self._lines > _MAX_LINES:
                 self._start = None
             return None
