@@ -1,18 +1,20 @@
-"""Queries of the pipeline: claim an incident that is due, and store what was found together with what to send."""
+"""Queries of the pipeline: claim an incident that is due, and store what was found together with its place."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sqlalchemy import func, or_, update
+from sqlalchemy import delete, func, or_, update
 from sqlmodel import col, select
 
+from knowledge.job import JobFacts
 from storage.database import Database
+from storage.families import family
+from storage.folding import Placing, place
 from storage.incidents import IncidentView, Pace, view
-from storage.outbox import Draft, queue
-from storage.tables import Incident, IncidentState, StoredDiagnosis
+from storage.tables import Incident, IncidentNode, IncidentState, Part, StoredDiagnosis
 from storage.types import utc_now
 
 
@@ -25,14 +27,10 @@ class Verdict:
     fingerprint: str
     document: dict[str, Any]
     error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class History:
-    """How often a fingerprint was seen in other incidents, and when first."""
-
-    count: int
-    first_seen: datetime | None
+    layer: str = ""
+    dossier: dict[str, Any] | None = None
+    initiating: tuple[str, ...] = ()  # hosts
+    suspects: tuple[str, ...] = ()
 
 
 class Diagnoses:
@@ -71,9 +69,9 @@ class Diagnoses:
             )
 
     async def store(
-        self, incident_id: str, revision: int, verdict: Verdict, drafts: list[Draft], pace: Pace
+        self, incident_id: str, revision: int, verdict: Verdict, placing: Placing, pace: Pace
     ) -> int | None:
-        """Store a verdict on evidence `revision` and queue `drafts`, all or nothing; return the diagnosis' version.
+        """Store a verdict on evidence `revision` and place the incident, all or nothing; return the diagnosis' version.
 
         A verdict that says what the last one said gets no version of its own. None: somebody diagnosed newer evidence
         meanwhile, and nothing was stored. Raises LookupError without such an incident.
@@ -95,18 +93,24 @@ class Diagnoses:
                         cause=verdict.cause,
                         fingerprint=verdict.fingerprint,
                         document=verdict.document,
+                        dossier=verdict.dossier,
                         error=verdict.error,
                     )
                 )
-            if incident.state == IncidentState.OPEN:
-                incident.state = IncidentState.DIAGNOSED
-            incident.fingerprint = verdict.fingerprint
+            elif last.dossier != verdict.dossier:
+                last.dossier = verdict.dossier
+            incident.state = IncidentState.DIAGNOSED
             incident.diagnosed_revision = revision
             incident.due_at = None if incident.revision == revision else utc_now() + pace.quiet
             incident.lease_until = None
             incident.tries = 0
-            for draft in drafts:
-                await queue(session, incident_id, draft)
+            _count(seen, verdict)
+            await session.execute(delete(IncidentNode).where(col(IncidentNode.incident_id) == incident_id))
+            for part, hosts in ((Part.INITIATING, verdict.initiating), (Part.SUSPECT, verdict.suspects)):
+                for host in dict.fromkeys(hosts):
+                    session.add(IncidentNode(incident_id=incident_id, host=host[:255], part=part))
+            await session.flush()
+            await place(session, incident, placing)
             return version
 
     async def release_all(self) -> None:
@@ -114,18 +118,21 @@ class Diagnoses:
         async with self._database.writing() as session:
             await session.execute(update(Incident).values(lease_until=None))
 
-    async def history(self, fingerprint: str, besides: str) -> History:
-        """Return how often `fingerprint` was seen in incidents other than `besides`."""
-        if not fingerprint:
-            return History(0, None)
-        async with self._database.reading() as session:
-            found = await session.execute(
-                select(func.count(), func.min(Incident.created_at)).where(
-                    Incident.fingerprint == fingerprint, Incident.id != besides
-                )
-            )
-            count, first = found.one()
-            return History(count, first)
+
+def _count(seen: IncidentView, verdict: Verdict) -> None:
+    """Note on the incident what is counted and searched."""
+    incident, job = seen.incident, JobFacts.model_validate(seen.job)
+    incident.outcome, incident.cause, incident.layer = verdict.outcome, verdict.cause, verdict.layer
+    incident.fingerprint = verdict.fingerprint
+    incident.family = family(incident.cluster_id, incident.scheduler, incident.job_id)
+    incident.job_name, incident.owner = (job.name or "")[:200], (job.user or "")[:100]
+    incident.ranks = job.world_size
+    incident.started_at, incident.ended_at = _aware(job.started_at), _aware(job.ended_at)
+
+
+def _aware(moment: datetime | None) -> datetime | None:
+    """A scheduler that tells no zone is taken to mean UTC."""
+    return moment.replace(tzinfo=UTC) if moment is not None and moment.tzinfo is None else moment
 
 
 def _said(document: dict[str, Any]) -> dict[str, Any]:

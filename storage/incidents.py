@@ -214,7 +214,7 @@ async def view(session: AsyncSession, incident_id: str) -> IncidentView:
         .limit(1)
     )
     messages = await session.scalars(
-        select(Message).where(Message.incident_id == incident_id).order_by(col(Message.id))
+        select(Message).where(Message.episode_id == incident.episode_id).order_by(col(Message.id))
     )
     return IncidentView(incident, cluster.name, list(reports), list(logs), diagnosis.one_or_none(), list(messages))
 

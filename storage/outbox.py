@@ -7,28 +7,40 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import delete, func, update
+from sqlalchemy import delete, func, or_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col, select
 
 from storage.database import Database
-from storage.tables import Message, OutboxState, Outgoing
+from storage.tables import Message, OutboxState, Outgoing, OutgoingKind
 from storage.types import utc_now
 
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a message should say. `only_edit`: change the message where there is one, begin none."""
+    """What a message should say.
+
+    `only_edit`: change the message where there is one, begin none. `parent_key`: our message in whose thread it stands;
+    `thread_ts`: a thread that somebody else began. Before `not_before` nothing is posted.
+    """
 
     key: str
     channel: str
     content: dict[str, Any]
     only_edit: bool = False
+    parent_key: str | None = None
+    thread_ts: str | None = None
+    kind: OutgoingKind = OutgoingKind.MESSAGE
+    not_before: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A message to send now. `in_doubt`: an earlier attempt at `attempted_at` may have reached Slack."""
+    """A message to send now. `in_doubt`: an earlier attempt at `attempted_at` may have reached Slack.
+
+    `thread` is the `ts` of the message in whose thread it belongs, `late` says for how many seconds it has been waiting
+    and `behind` how many first messages wait for the same channel.
+    """
 
     id: int
     key: str
@@ -40,6 +52,10 @@ class Claimed:
     attempted_revision: int
     in_doubt: bool
     posted: Message | None
+    kind: OutgoingKind = OutgoingKind.MESSAGE
+    thread: str | None = None
+    late: float = 0.0
+    behind: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,23 +76,49 @@ class Backlog:
     refused: list[Trouble]
 
 
-async def queue(session: AsyncSession, incident_id: str, draft: Draft) -> None:
+async def queue(session: AsyncSession, episode_id: str | None, draft: Draft) -> None:
     """Make the message `draft.key` say `draft.content`, within the caller's transaction."""
     found = await session.scalars(select(Outgoing).where(Outgoing.key == draft.key).with_for_update())
     row = found.one_or_none()
     now = utc_now()
     if row is None:
         if not draft.only_edit:
-            session.add(Outgoing(key=draft.key, incident_id=incident_id, channel=draft.channel, content=draft.content))
+            session.add(
+                Outgoing(
+                    key=draft.key,
+                    episode_id=episode_id,
+                    channel=draft.channel,
+                    parent_key=draft.parent_key,
+                    thread_ts=draft.thread_ts,
+                    kind=draft.kind,
+                    content=draft.content,
+                    due_at=max(now, draft.not_before or now),
+                )
+            )
         return
     if row.content == draft.content:
         return
     row.content = draft.content
     row.revision += 1
-    row.queued_at = now
+    if row.sent_revision:  # what was never posted has been waiting since it was queued first
+        row.queued_at = now
     # A row in `sending` goes on as it is: whoever sends it sees the newer revision when done.
     if row.state in (OutboxState.SENT, OutboxState.REFUSED):
         row.state, row.due_at, row.attempts = OutboxState.QUEUED, now, 0
+
+
+async def _behind(session: AsyncSession, row: Outgoing) -> int:
+    waiting = await session.scalar(
+        select(func.count()).where(
+            Outgoing.channel == row.channel,
+            Outgoing.id != row.id,
+            col(Outgoing.state) != OutboxState.SENT,
+            Outgoing.sent_revision == 0,
+            col(Outgoing.parent_key).is_(None),
+            Outgoing.due_at <= utc_now(),
+        )
+    )
+    return waiting or 0
 
 
 class Outbox:
@@ -95,8 +137,9 @@ class Outbox:
                     col(Outgoing.state) != OutboxState.SENT,
                     Outgoing.due_at <= now,
                     col(Outgoing.channel).not_in(besides),
+                    or_(col(Outgoing.parent_key).is_(None), col(Outgoing.parent_key).in_(select(Message.key))),
                 )
-                .order_by(col(Outgoing.due_at))
+                .order_by(col(Outgoing.parent_key).is_not(None), col(Outgoing.due_at))
                 .limit(1)
                 .with_for_update(skip_locked=True)
             )
@@ -104,6 +147,9 @@ class Outbox:
             if row is None or row.id is None:
                 return None
             posted = (await session.scalars(select(Message).where(Message.key == row.key))).one_or_none()
+            thread = row.thread_ts
+            if row.parent_key is not None:
+                thread = await session.scalar(select(Message.ts).where(Message.key == row.parent_key))
             in_doubt = row.state == OutboxState.SENDING and row.attempted_at is not None
             if not in_doubt:
                 row.attempted_at, row.attempted_revision = now, row.revision
@@ -121,7 +167,21 @@ class Outbox:
                 attempted_revision=row.attempted_revision,
                 in_doubt=in_doubt,
                 posted=posted,
+                kind=OutgoingKind(row.kind),
+                thread=thread,
+                late=(now - row.queued_at).total_seconds(),
+                behind=await _behind(session, row),
             )
+
+    async def queue(self, draft: Draft, episode_id: str | None = None) -> None:
+        """Make the message `draft.key` say `draft.content`, durable when it returns."""
+        async with self._database.writing() as session:
+            await queue(session, episode_id, draft)
+
+    async def knows(self, key: str) -> bool:
+        """Return whether a message of this key was ever queued."""
+        async with self._database.reading() as session:
+            return await session.scalar(select(Outgoing.id).where(Outgoing.key == key)) is not None
 
     async def sent(self, claimed: Claimed, channel: str, ts: str) -> None:
         """Record that the message stands in Slack at (`channel`, `ts`) and says revision `claimed.revision`."""
@@ -136,7 +196,7 @@ class Outbox:
         async with self._database.writing() as session:
             row = await session.get_one(Outgoing, claimed.id, with_for_update=True)
             if claimed.posted is None:
-                session.add(Message(key=row.key, incident_id=row.incident_id, channel=channel, ts=ts))
+                session.add(Message(key=row.key, episode_id=row.episode_id, channel=channel, ts=ts))
             row.sent_revision, row.sent_at = revision, now
             row.attempts, row.error, row.remedy = 0, None, None
             row.state = OutboxState.SENT if row.revision == revision else OutboxState.QUEUED
@@ -170,17 +230,25 @@ class Outbox:
             row.state, row.due_at, row.sent_revision = OutboxState.QUEUED, utc_now(), 0
 
     async def resume(self) -> None:
-        """Make all that waits due now. Only for a process that has the database for itself, at its start."""
+        """Make what was tried before due now. Only for a process that has the database for itself, at its start."""
         async with self._database.writing() as session:
             await session.execute(
-                update(Outgoing).where(col(Outgoing.state) != OutboxState.SENT).values(due_at=utc_now())
+                update(Outgoing)
+                .where(
+                    col(Outgoing.state) != OutboxState.SENT,
+                    or_(col(Outgoing.attempted_at).is_not(None), col(Outgoing.sent_revision) > 0),
+                )
+                .values(due_at=utc_now())
             )
 
     async def next_due(self) -> datetime | None:
         """Return when the next message is due; None where none waits."""
         async with self._database.reading() as session:
             return await session.scalar(
-                select(func.min(Outgoing.due_at)).where(col(Outgoing.state) != OutboxState.SENT)
+                select(func.min(Outgoing.due_at)).where(
+                    col(Outgoing.state) != OutboxState.SENT,
+                    or_(col(Outgoing.parent_key).is_(None), col(Outgoing.parent_key).in_(select(Message.key))),
+                )
             )
 
     async def backlog(self) -> Backlog:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from storage.actions import Actions
 from storage.clusters import Clusters
 from storage.database import Database
 from storage.diagnoses import Diagnoses
+from storage.episodes import Episodes
 from storage.incidents import Incidents
 from storage.outbox import Outbox
 
@@ -16,4 +18,6 @@ class Repository:
         self.clusters = Clusters(database)
         self.incidents = Incidents(database)
         self.diagnoses = Diagnoses(database)
+        self.episodes = Episodes(database)
+        self.actions = Actions(database)
         self.outbox = Outbox(database)

@@ -195,7 +195,7 @@ class Episode(Table, table=True):
 
     Attempts and tasks of a job, and jobs that failed alike, are incidents of one episode; all of them are told in the
     same `channels`. `lead_id` is the incident whose diagnosis is shown. `previous_id` is the episode of the same failure
-    before, `merged_id` the storm that took over this one's incidents. `revision` counts what changed and
+    before, `merged_id` the storm that took over this one's incidents. Before `hold_until` nothing is posted. `revision` counts what changed and
     `told_revision` is what the outbox holds; `due_at` is when to tell the rest (NULL: nothing to tell), `lease_until`
     keeps others away meanwhile.
     """
@@ -218,6 +218,7 @@ class Episode(Table, table=True):
     resolution: str | None = Field(default=None, max_length=40)
     note: str | None = Field(default=None, max_length=1000)
     recovered_by: str | None = Field(default=None, max_length=200)
+    hold_until: datetime | None = Field(default=None, sa_type=UtcDateTime)
     opened_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)
     last_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)
     revision: int = 0
@@ -268,7 +269,8 @@ class Message(Table, table=True):
 class Outgoing(Table, table=True):
     """What one message should say. New content raises `revision`; it is sent until `sent_revision` equals that.
 
-    `parent_key` names the message in whose thread it stands, and which is sent first. `kind` says what `content` is.
+    `parent_key` names the message of ours in whose thread it stands, and which is sent first; `thread_ts` a thread that
+    somebody else began. `kind` says what `content` is.
     """
 
     __tablename__ = "outbox"
@@ -279,6 +281,7 @@ class Outgoing(Table, table=True):
     episode_id: str | None = Field(default=None, foreign_key="episode.id", ondelete="CASCADE", index=True)
     channel: str = Field(max_length=100)
     parent_key: str | None = Field(default=None, max_length=200)
+    thread_ts: str | None = Field(default=None, max_length=40)
     kind: str = Field(default=OutgoingKind.MESSAGE, max_length=20)
     content: dict[str, Any] = Field(sa_type=JsonColumn)
     revision: int = 1

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -12,7 +14,7 @@ down_revision = "0001"
 branch_labels = None
 depends_on = None
 
-_COUNTED = (
+_COUNTED: tuple[sa.Column[Any], ...] = (
     sa.Column("family", sa.String(300), nullable=False, server_default=""),
     sa.Column("outcome", sa.String(20), nullable=False, server_default=""),
     sa.Column("cause", sa.String(100), nullable=False, server_default=""),
@@ -46,6 +48,7 @@ def upgrade() -> None:
         sa.Column("resolution", sa.String(40), nullable=True),
         sa.Column("note", sa.String(1000), nullable=True),
         sa.Column("recovered_by", sa.String(200), nullable=True),
+        sa.Column("hold_until", UtcDateTime(), nullable=True),
         sa.Column("opened_at", UtcDateTime(), nullable=False),
         sa.Column("last_at", UtcDateTime(), nullable=False),
         sa.Column("revision", sa.Integer(), nullable=False),
@@ -126,6 +129,7 @@ def upgrade() -> None:
     op.add_column("diagnosis", sa.Column("dossier", JsonColumn, nullable=True))
     with op.batch_alter_table("outbox") as outbox:
         outbox.add_column(sa.Column("parent_key", sa.String(200), nullable=True))
+        outbox.add_column(sa.Column("thread_ts", sa.String(40), nullable=True))
         outbox.add_column(sa.Column("kind", sa.String(20), nullable=False, server_default="message"))
     with op.batch_alter_table("outbox") as outbox:
         outbox.alter_column("kind", server_default=None)
@@ -171,10 +175,11 @@ def downgrade() -> None:
         op.execute(
             f"UPDATE {table} SET episode_id = (SELECT lead_id FROM episode WHERE episode.id = {table}.episode_id)"  # noqa: S608
         )
-    op.execute("DELETE FROM outbox WHERE parent_key IS NOT NULL")
+    op.execute("DELETE FROM outbox WHERE parent_key IS NOT NULL OR thread_ts IS NOT NULL")
     op.drop_column("diagnosis", "dossier")
     with op.batch_alter_table("outbox") as outbox:
         outbox.drop_column("kind")
+        outbox.drop_column("thread_ts")
         outbox.drop_column("parent_key")
     for table in ("message", "outbox"):
         op.drop_index(f"ix_{table}_episode_id", table)

@@ -1,0 +1,210 @@
+"""Queries of the herald: episodes about which there is something to tell, and all that is told about them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, cast
+
+from sqlalchemy import func, or_, update
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import defer
+from sqlmodel import col, select
+
+from storage.database import Database
+from storage.folding import FAILED, muted
+from storage.incidents import IncidentView, view
+from storage.outbox import Draft, queue
+from storage.tables import Action, Episode, EpisodeState, Incident, IncidentNode, Message, Mute, Part, StoredDiagnosis
+from storage.types import utc_now
+
+MAX_MEMBERS = 100
+MAX_VERSIONS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """How often a failure was seen, this time included: when first, when last before this episode, on which nodes."""
+
+    count: int = 1
+    first: datetime | None = None
+    last_before: datetime | None = None
+    nodes: tuple[str, ...] = ()  # those that began it, most frequent first
+
+
+@dataclass(frozen=True, slots=True)
+class EpisodeView:
+    """One episode with everything that is told about it. `members` are at most MAX_MEMBERS, the newest first."""
+
+    episode: Episode
+    lead: IncidentView
+    versions: list[StoredDiagnosis]  # of the lead, oldest first, without their dossiers
+    members: list[Incident]
+    member_count: int
+    nodes: dict[str, list[str]]  # by incident, those that began it
+    actions: list[Action]
+    mutes: dict[str, Mute]  # by channel, those that hold
+    seen: Seen
+    previous: Episode | None = None
+    elsewhere: dict[str, Message] = field(default_factory=dict)  # messages of `previous`, or of the storm, by channel
+
+
+class Episodes:
+    """Episodes as the herald and people see them."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def claim(self, lease: timedelta) -> EpisodeView | None:
+        """Take the episode that has been due longest, for `lease`; None where none is due."""
+        now = utc_now()
+        free = or_(col(Episode.lease_until).is_(None), col(Episode.lease_until) < now)
+        due = (
+            select(Episode.id)
+            .where(col(Episode.due_at) <= now, free)
+            .order_by(col(Episode.due_at))
+            .limit(1)
+            .with_for_update(skip_locked=True)
+        )
+        async with self._database.writing() as session:
+            claimed = await session.scalar(
+                update(Episode)
+                .where(col(Episode.id).in_(due.scalar_subquery()))
+                .values(lease_until=now + lease)
+                .returning(col(Episode.id))
+            )
+            return None if claimed is None else await episode_view(session, claimed)
+
+    async def next_due(self) -> datetime | None:
+        """Return when the next episode is due that nobody works on; None where none waits."""
+        async with self._database.reading() as session:
+            return await session.scalar(
+                select(func.min(Episode.due_at)).where(
+                    or_(col(Episode.lease_until).is_(None), col(Episode.lease_until) < utc_now())
+                )
+            )
+
+    async def told(self, episode_id: str, revision: int, drafts: Sequence[Draft], again_at: datetime | None) -> None:
+        """Queue what tells `revision`, and end the claim; what changed meanwhile, or falls due at `again_at`, comes next."""
+        async with self._database.writing() as session:
+            episode = await session.get(Episode, episode_id, with_for_update=True)
+            if episode is None:
+                raise LookupError(episode_id)
+            for draft in drafts:
+                await queue(session, episode_id, draft)
+            episode.told_revision = max(episode.told_revision, revision)
+            episode.lease_until = None
+            if episode.revision == revision:
+                episode.due_at = again_at
+
+    async def release_all(self) -> None:
+        """End all claims. Only for a process that has the database for itself."""
+        async with self._database.writing() as session:
+            await session.execute(update(Episode).values(lease_until=None))
+
+    async def view(self, episode_id: str) -> EpisodeView:
+        """Return everything about an episode. Raises LookupError where there is none."""
+        async with self._database.reading() as session:
+            return await episode_view(session, episode_id)
+
+    async def at(self, channel: str, ts: str) -> str | None:
+        """Return the episode that a message of ours at (`channel`, `ts`) is about, or None."""
+        async with self._database.reading() as session:
+            return await session.scalar(
+                select(Message.episode_id).where(Message.channel == channel, Message.ts == ts).limit(1)
+            )
+
+    async def unresolved(self, channels: Sequence[str] | None = None, limit: int = 100) -> list[Episode]:
+        """Return episodes that are not resolved, newest first: those told in one of `channels`, or all."""
+        async with self._database.reading() as session:
+            found = await session.scalars(
+                select(Episode)
+                .where(Episode.state != EpisodeState.RESOLVED, col(Episode.merged_id).is_(None))
+                .order_by(col(Episode.last_at).desc())
+                .limit(2000)
+            )
+            wanted = [episode for episode in found if channels is None or set(channels) & set(episode.channels)]
+            return wanted[:limit]
+
+
+async def episode_view(session: AsyncSession, episode_id: str) -> EpisodeView:
+    """Return everything about an episode as `session` sees it. Raises LookupError where there is none."""
+    episode = await session.get(Episode, episode_id, populate_existing=True)
+    if episode is None:
+        raise LookupError(episode_id)
+    of_it = (
+        col(Incident.episode_id) == episode_id,
+        or_(col(Incident.outcome) == FAILED, col(Incident.id) == episode.lead_id),
+    )
+    found = await session.scalars(
+        select(Incident).where(*of_it).order_by(col(Incident.created_at).desc(), col(Incident.id)).limit(MAX_MEMBERS)
+    )
+    members = list(found)
+    count = await session.scalar(select(func.count()).where(*of_it))
+    actions = await session.scalars(select(Action).where(Action.episode_id == episode_id).order_by(col(Action.id)))
+    previous = await session.get(Episode, episode.previous_id) if episode.previous_id else None
+    other = episode.merged_id or episode.previous_id
+    return EpisodeView(
+        episode=episode,
+        lead=await view(session, episode.lead_id),
+        versions=await _versions(session, episode.lead_id),
+        members=members,
+        member_count=count or 0,
+        nodes=await _nodes(session, [member.id for member in members]),
+        actions=list(actions),
+        mutes=await muted(session, episode.fingerprint, episode.channels),
+        seen=await _seen(session, episode),
+        previous=previous,
+        elsewhere=await _parents(session, other, episode.channels) if other else {},
+    )
+
+
+async def _versions(session: AsyncSession, incident_id: str) -> list[StoredDiagnosis]:
+    found = await session.scalars(
+        select(StoredDiagnosis)
+        .where(StoredDiagnosis.incident_id == incident_id)
+        .order_by(col(StoredDiagnosis.version).desc())
+        .limit(MAX_VERSIONS)
+        .options(defer(cast("Any", StoredDiagnosis.dossier)))
+    )
+    return list(found)[::-1]
+
+
+async def _nodes(session: AsyncSession, incidents: Sequence[str]) -> dict[str, list[str]]:
+    found = await session.execute(
+        select(IncidentNode.incident_id, IncidentNode.host)
+        .where(col(IncidentNode.incident_id).in_(incidents), IncidentNode.part == Part.INITIATING)
+        .order_by(col(IncidentNode.id))
+    )
+    nodes: dict[str, list[str]] = {}
+    for incident_id, host in found:
+        nodes.setdefault(incident_id, []).append(host)
+    return nodes
+
+
+async def _seen(session: AsyncSession, episode: Episode) -> Seen:
+    if not episode.fingerprint or episode.cause == "unknown":
+        return Seen()
+    same = [Incident.fingerprint == episode.fingerprint, Incident.outcome == FAILED]
+    count, first = (await session.execute(select(func.count(), func.min(Incident.created_at)).where(*same))).one()
+    last = await session.scalar(
+        select(func.max(Incident.created_at)).where(
+            *same, Incident.created_at < episode.opened_at, func.coalesce(Incident.episode_id, "") != episode.id
+        )
+    )
+    hosts = await session.execute(
+        select(IncidentNode.host)
+        .join(Incident, col(Incident.id) == IncidentNode.incident_id)
+        .where(*same, IncidentNode.part == Part.INITIATING)
+        .group_by(IncidentNode.host)
+        .order_by(func.count().desc(), IncidentNode.host)
+        .limit(5)
+    )
+    return Seen(max(1, count), first, last, tuple(hosts.scalars()))
+
+
+async def _parents(session: AsyncSession, episode_id: str, channels: Sequence[str]) -> dict[str, Message]:
+    keys = {f"{episode_id}/{channel}": channel for channel in channels}
+    found = await session.scalars(select(Message).where(col(Message.key).in_(keys)))
+    return {keys[message.key]: message for message in found}
