@@ -26,6 +26,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from bot.routing.settings import Route, Routing
 from bot.section import Section
 from storage.incidents import Pace
 
@@ -39,6 +40,8 @@ _OF_OTHERS = re.compile(r"FIRSTFAULT_(SERVICE_(HOST|PORT(_.*)?)|PORT(_\d+_(TCP|U
 Seconds = Annotated[float, Field(ge=0, le=86_400)]
 Count = Annotated[int, Field(ge=1)]
 ClusterName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
+SchedulerUser = Annotated[str, StringConstraints(min_length=1, max_length=100)]
+Person = Annotated[str, StringConstraints(pattern=r"^([UW][A-Z0-9]{2,}|[^@\s]+@[^@\s]+)$", max_length=200)]
 KIBI, MEBI = 1 << 10, 1 << 20
 
 
@@ -98,6 +101,8 @@ class Slack(Section):
     app_token: SecretStr = SecretStr("")
     signing_secret: SecretStr = SecretStr("")
     api_url: HttpUrl = HttpUrl("https://slack.com/api/")
+    people: dict[SchedulerUser, Person] = Field(default_factory=dict)  # who is who
+    email_domain: Annotated[str, StringConstraints(pattern=r"^([A-Za-z0-9-]+\.)+[A-Za-z]{2,}$")] | None = None
 
     @model_validator(mode="after")
     def _complete(self) -> Slack:
@@ -176,6 +181,8 @@ class Settings(BaseSettings):
     listen: Listen = Listen()
     clusters: dict[ClusterName, ClusterToken] = Field(default_factory=dict)
     slack: Slack = Field(default_factory=Slack)
+    routes: tuple[Route, ...] = ()
+    routing: Routing = Routing()
     limits: Limits = Limits()
     pipeline: Pipeline = Pipeline()
     outbox: Outbox = Outbox()

@@ -1,0 +1,1 @@
+"""Which channels a failure is told in, and when."""
