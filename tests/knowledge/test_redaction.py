@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from knowledge.redaction import PLACEHOLDER, redact, redact_bytes
+from knowledge.redaction import PLACEHOLDER, redact, redact_bytes, redact_name
 
 HEX40 = "0123456789abcdef0123456789abcdef01234567"
 
@@ -60,6 +60,58 @@ SECRETS = [
     ("hunter2", "dsn=postgres%3A%2F%2Ftrain%3A{}%40db.example.org%3A5432"),
     ("hunter2", '\\\\\\"password\\\\\\": \\\\\\"{}\\\\\\"'),
     ("hunter2", "DB_PASS={} FORWARD_PASS=3"),
+    ("session=abc123; theme=dark", "> Cookie: {}"),
+    ("sid=s%3Aabc123; Path=/; HttpOnly", "Set-Cookie: {}"),
+    ("session=abc123", "{{'Accept': '*/*', 'Cookie': '{}', 'User-Agent': 'x'}}"),
+    ("hunter2", "+ curl -sS -u train:{} https://data.example.org/shard"),
+    ("hunter2", "curl --user train:{} -o x"),
+    ("hunter2", "curl -sutrain:{} x"),
+    ("hunter2", "+ docker login -u train -p {} registry.example.org"),
+    ("hunter2", "['podman', 'login', '-p', '{}', 'registry']"),
+    ("hunter2", "sshpass -p {} ssh gpu-n1"),
+    ("hunter2", "sshpass -p'{}' ssh gpu-n1"),
+    ("hunter2", "mysql -h db -utrain -p{} runs"),
+    ("hunter2", "redis-cli -h cache -a {} ping"),
+    ("glpat-abcdefghij0123456789", "clone {}"),
+    ("glrt-abcdefghij0123456789", "clone {}"),
+    ("sk-ant-api03-abcDEF1234567890", "Anthropic said no to {}"),
+    ("GOCSPX-abcdefghijklmnopqrstuvwx", "client {}"),
+    ("dapi0123456789abcdef0123456789abcdef", "mlflow at {}"),
+    ("dckr_pat_abcdefghijklmnopqrstuvwx1", "pull with {}"),
+    ("hvs.abcdefghijklmnopqrstuvwxyz0123", "vault {}"),
+    ("eyJhcGlfYWRkcmVzcyI6Imh0dHBzOi8vYXBwIn0=", "neptune: {} is no valid token"),
+    ("abcdefghijklmnop", "export COMET_API_KEY={}"),
+    ("abcdefghij", "declare -x MLFLOW_TRACKING_TOKEN='{}'"),
+    ("abcdefghij", "NEPTUNE_API_TOKEN={}"),
+    ("abcdefghij", "environ({{'HOME': '/root', 'WANDB_API_KEY': '{}', 'RANK': '3'}})"),
+    ("abc", '{{"name": "HF_TOKEN", "value": "{}"}}'),
+    ("hunter2", "  DB_PASSWORD:                         {}"),
+    ("abcdefghijklmnopqrst", "https://discord.com/api/webhooks/123456/{}"),
+]
+
+OVER_LINES = [
+    ("hunter2", "database:\n  password:\n    {}\n  port: 5432"),
+    ("hunter2", '{{\n  "password":\n    "{}",\n  "port": 5432\n}}'),
+    ("hunter2", "0: secret:\r\n0:   {}\r\n0: step 3"),
+    ("hunter2", "12:00:01 password:\n12:00:02   {}\n12:00:02 step 3"),
+    ("hunter two", "password: |\n  {}\nport: 5432"),
+    ("abc", "env:\n- name: WANDB_API_KEY\n  value: {}\n- name: RANK\n  value: '3'"),
+    ("abc", '"name": "WANDB_API_KEY",\n"value": "{}"\n'),
+    ("hunter2", "['train.py',\n '--db-password',\n '{}',\n '--lr', '0.1']"),
+    ("hunter2", "args:\n- --wandb-key\n- {}\n- --lr"),
+    ("abcdefgh12", "access_token:\n\n  {}\nstep 3"),
+]
+
+KEPT_OVER_LINES = [
+    "Password:\nRuntimeError: boom",
+    "Password:\n[rank3]: RuntimeError: boom",
+    "password:\n  port: 5432",
+    "missing key:\n  layers.0.weight",
+    "token:\n  50257\nstep",
+    "credentials:\n  username: alice",
+    "env:\n- name: RANK\n  value: '3'\n- name: HF_TOKEN\n  valueFrom:\n    secretKeyRef:\n      name: hf",
+    "--no-token\nTraceback (most recent call last):",
+    "secret:\n\n\n\n  checkpoint-1000",
 ]
 
 COLOURED = [
@@ -93,6 +145,17 @@ KEPT = [
     "[prterun-n1-1234@1,3]<stderr>: pull image@sha256:0123456789abcdef",
     'missing keys: ["layers.0.weight"], store key default_pg/0//cuda//0, key: worker/attempt_0/default/0',
     "SeqNum=1234, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000",
+    "docker run -p 8080:80 -u 1000:1000 image; ssh -p 2222 root@gpu-n17.example.com; mysql -p runs -P 3306",
+    "curl -sS https://gpu-n1:8443/healthz; python -u train.py:3",
+    "git@git.example.org:team/train.git at 0123456789abcdef0123456789abcdef01234567",
+    "systemd: user@1000.service: Failed, nv-hostengine@0.service restarted, load actor@12.safetensors",
+    "cookie: 0x7f21 magic cookie mismatch, cookies disabled",
+    "Container image registry.example.org/train@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+    "ncclUniqueId 0x9d0bb3d4b5a1d7d8 comm 0x55f0aa12 nranks 64 localRanks 8 - Init COMPLETE",
+    "saved /ckpt/global_step12000/mp_rank_03_model_states.pt and checkpoint-12000/optimizer.bin",
+    "HF_TOKEN:    <set to the key 'token' in secret 'hf'>  Optional: false",
+    "TOKENIZERS_PARALLELISM=false TOKENIZER_PATH=/models/tok MAX_TOKENS=4096",
+    '{"name": "MAX_TOKENS", "value": "4096"}, {"name": "NCCL_DEBUG", "value": "INFO"}',
 ]
 
 PEM = [
@@ -124,6 +187,61 @@ def test_a_secret_leaves_the_line_and_the_words_around_it_stay(secret: str, fram
     assert cleaned.endswith(after)
     if "AKIA" not in before:
         assert cleaned.startswith(before)
+
+
+@pytest.mark.parametrize(("secret", "frame"), OVER_LINES, ids=[frame for _, frame in OVER_LINES])
+def test_a_secret_below_its_name_leaves_and_the_lines_around_it_stay(secret: str, frame: str) -> None:
+    assert redact(frame.format(secret)) == frame.format("[redacted:password:0000]")
+
+
+@pytest.mark.parametrize("text", KEPT_OVER_LINES)
+def test_what_merely_follows_a_name_is_not_touched(text: str) -> None:
+    assert redact(text) == text
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize(("secret", "frame"), [*SECRETS, *OVER_LINES], ids=[frame for _, frame in SECRETS + OVER_LINES])
+def test_utf_16_hides_no_secret(secret: str, frame: str, encoding: str) -> None:
+    data = f"rank 3 starts\n{frame.format(secret)}\nrank 3 ends\n".encode(encoding)
+
+    cleaned = redact_bytes(data)
+
+    assert secret not in cleaned.replace(b"\0", b"").decode("latin-1")
+    assert b"[redacted:" in cleaned
+    assert cleaned.startswith("rank 3 starts".encode(encoding)), "lines without a secret stay as they are"
+    assert cleaned.count(b"\n") == data.count(b"\n")
+
+
+@pytest.mark.parametrize("unseen", ["\0", "\x1b[31m", "\x1b[0m", "\x08", "\x7f", "\x1b[1;38;5;196m"])
+def test_characters_that_nobody_sees_hide_no_secret_wherever_they_stand(unseen: str) -> None:
+    line = "rank 3: got hf_abcdefghijklmnopqrstuvwxyz0123456789 and AKIAIOSFODNN7EXAMPLE"
+    for at in range(len(line) + 1):
+        cleaned = redact(line[:at] + unseen + line[at:])
+        assert cleaned.replace(unseen, "").startswith("rank 3: got [redacted:hf-token:0000] and [redacted:aws-key:"), at
+
+
+def test_variables_that_only_nuls_part_are_told_apart() -> None:
+    environ = b"HOME=/root\0WANDB_API_KEY=abcdef\0RANK=3\0HF_X=hf_abcdefghijklmnopqrstuvwxyz0123456789\0"
+    assert b"abcdef" not in redact_bytes(environ)
+
+
+def test_a_log_looks_the_same_whether_it_is_short_or_long() -> None:
+    padding = "step 41 loss 2.31\n" * 2000
+    texts = [frame.format(secret) for secret, frame in [*SECRETS, *OVER_LINES]] + KEPT + KEPT_OVER_LINES + COLOURED
+    for text in [*texts, "\n".join(PEM)]:
+        assert redact(f"{padding}{text}\n") == f"{padding}{redact(text)}\n"
+        assert redact(f"{text}\n{padding}") == f"{redact(text)}\n{padding}"
+
+
+@pytest.mark.parametrize("name", ["slurm-48213.out", "n1/rank-2.err", "none_abc/attempt_0/3/stderr.log"])
+def test_names_of_logs_stay(name: str) -> None:
+    assert redact_name(name) == name
+
+
+def test_a_secret_leaves_the_name_of_a_log() -> None:
+    name = "runs/hf_abcdefghijklmnopqrstuvwxyz0123456789/alice@example.com.log/token=abc123.log"
+    assert redact_name(name) == "runs/redacted-hf-token-0000/redacted-email-0000.log/token=redacted-password-0000.log"
+    assert redact_name(redact_name(name)) == redact_name(name)
 
 
 @pytest.mark.parametrize("line", KEPT)
@@ -160,7 +278,7 @@ def test_a_key_that_is_cut_off_does_not_hide_the_lines_after_it() -> None:
 
 
 def test_equal_secrets_stay_equal_and_different_ones_different() -> None:
-    one, two, other = redact("password=hunter2 x\npasswd: hunter2\npassword=hunter3").split("\n")
+    one, two, other = redact("password=hunter2 x\npasswd: hunter2\npassword=hunter3", salt=b"a").split("\n")
 
     assert PLACEHOLDER.findall(one) == PLACEHOLDER.findall(two)
     assert PLACEHOLDER.findall(one) != PLACEHOLDER.findall(other)
@@ -169,6 +287,10 @@ def test_equal_secrets_stay_equal_and_different_ones_different() -> None:
 def test_a_salt_changes_the_digits() -> None:
     assert redact("password=hunter2", salt=b"a") != redact("password=hunter2", salt=b"b")
     assert redact("password=hunter2", salt=b"a" * 64) != redact("password=hunter2")
+
+
+def test_without_a_salt_the_digits_say_nothing_that_a_list_of_passwords_could_be_tested_against() -> None:
+    assert {redact(f"password=hunter{n}") for n in range(100)} == {"password=[redacted:password:0000]"}
 
 
 def test_a_forged_placeholder_hides_nothing() -> None:
@@ -251,11 +373,11 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("fragment", HOSTILE)
-def test_a_hostile_line_of_a_megabyte_is_done_in_bounded_time(fragment: str) -> None:
-    line = fragment * (1_000_000 // len(fragment))
+def test_a_hostile_line_is_done_in_bounded_time(fragment: str) -> None:
+    line = fragment * (250_000 // len(fragment))
 
     began = time.process_time()
     redact(line)
     redact("-----BEGIN PRIVATE KEY-----\n" + line + "!")
 
-    assert time.process_time() - began < 4
+    assert time.process_time() - began < 2
