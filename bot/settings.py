@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     Field,
     HttpUrl,
     SecretStr,
@@ -28,6 +29,7 @@ from pydantic_settings import (
 
 from bot.routing.settings import Route, Routing
 from bot.section import Section
+from storage.folding import Folding as FoldingRules
 from storage.incidents import Pace
 
 PREFIX = "FIRSTFAULT_"
@@ -41,8 +43,16 @@ Seconds = Annotated[float, Field(ge=0, le=86_400)]
 Count = Annotated[int, Field(ge=1)]
 ClusterName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
 SchedulerUser = Annotated[str, StringConstraints(min_length=1, max_length=100)]
-Person = Annotated[str, StringConstraints(pattern=r"^([UW][A-Z0-9]{2,}|[^@\s]+@[^@\s]+)$", max_length=200)]
 KIBI, MEBI = 1 << 10, 1 << 20
+
+
+def _person(value: str) -> str:
+    if not re.fullmatch(r"[UW][A-Z0-9]{2,}|[^@\s]+@[^@\s]+", value):
+        raise ValueError("give the member id (U…, in the person's profile under More) or the e-mail address")
+    return value
+
+
+Person = Annotated[str, StringConstraints(max_length=200), AfterValidator(_person)]
 
 
 class SettingsInvalidError(Exception):
@@ -152,6 +162,23 @@ class Pipeline(Section):
         return Pace(timedelta(seconds=first), timedelta(seconds=quiet), timedelta(seconds=patience))
 
 
+class Folding(Section):
+    """Which failures share one message."""
+
+    window_hours: Annotated[float, Field(gt=0, le=24 * 90)] = 24  # the same failure, since the first of them
+    storm_jobs: Annotated[int, Field(ge=2)] = 5  # this many jobs of one cause …
+    storm_minutes: Annotated[float, Field(gt=0, le=24 * 60)] = 10  # … within this time are a storm
+
+    @property
+    def rules(self) -> FoldingRules:
+        """The same for the database."""
+        return FoldingRules(
+            window=timedelta(hours=self.window_hours),
+            storm=timedelta(minutes=self.storm_minutes),
+            storm_jobs=self.storm_jobs,
+        )
+
+
 class Outbox(Section):
     """How messages are sent."""
 
@@ -159,6 +186,7 @@ class Outbox(Section):
     settle_seconds: Seconds = 15.0  # how long a post whose answer was lost may take to appear
     longest_wait_seconds: Seconds = 300.0  # between tries while Slack is away
     refused_wait_seconds: Seconds = 600.0  # between tries while somebody has to act
+    late_seconds: Seconds = 30.0  # a message that has waited longer says so
 
 
 class Logging(Section):
@@ -185,6 +213,7 @@ class Settings(BaseSettings):
     routing: Routing = Routing()
     limits: Limits = Limits()
     pipeline: Pipeline = Pipeline()
+    folding: Folding = Folding()
     outbox: Outbox = Outbox()
     logging: Logging = Logging()
 
@@ -251,7 +280,11 @@ def _is_known(variable: str) -> bool:
 
 
 def _line(error: Any) -> str:
-    path = [str(part) for part in error["loc"]]
+    path = [f"no. {part + 1}" if isinstance(part, int) else str(part) for part in error["loc"]]
     reason = "is not a known setting" if error["type"] == "extra_forbidden" else str(error["msg"])
     reason = reason.removeprefix("Value error, ")
-    return f"{'.'.join(path)} ({PREFIX}{'__'.join(path).upper()}): {reason}" if path else reason
+    if not path:
+        return reason
+    if any(isinstance(part, int) for part in error["loc"]):  # lists have no variables of their own
+        return f"{'.'.join(path).replace('.no. ', ' no. ')}: {reason}"
+    return f"{'.'.join(path)} ({PREFIX}{'__'.join(path).upper()}): {reason}"

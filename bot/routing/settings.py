@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
@@ -46,6 +47,12 @@ def _of_those(patterns: tuple[str, ...], known: set[str], what: str, hint: str) 
     return patterns
 
 
+def _ids(pattern: str) -> str:
+    if not re.fullmatch(r"[A-Z0-9*?]{1,80}", pattern):
+        raise ValueError("give ids of channels (C…, G…) or patterns of them, such as C0TEAM*")
+    return pattern
+
+
 Pattern = Annotated[str, StringConstraints(min_length=1, max_length=200)]
 Patterns = Annotated[tuple[Pattern, ...], BeforeValidator(_one_or_several), Field(min_length=1)]
 Channels = Annotated[tuple[ChannelId, ...], BeforeValidator(_one_or_several)]
@@ -73,6 +80,14 @@ class Route(Section):
     always: bool = False  # even where the job names channels of its own
     quiet: Periods = ()
 
+    @model_validator(mode="before")
+    @classmethod
+    def _one_name(cls, given: Any) -> Any:
+        for name, other in (("partition", "namespace"), ("account", "team")):
+            if isinstance(given, dict) and name in given and other in given:
+                raise ValueError(f"{name} and {other} mean the same; give one of them")
+        return given
+
     @model_validator(mode="after")
     def _does_something(self) -> Route:
         if self.goes_on and not self.channels:
@@ -99,7 +114,7 @@ class Route(Section):
 class Routing(Section):
     """What holds for all routes."""
 
-    override_allow: tuple[Annotated[str, StringConstraints(pattern=r"^[A-Z0-9*?\[\]-]+$")], ...] | None = None
+    override_allow: tuple[Annotated[str, AfterValidator(_ids)], ...] | None = None  # default: all in the settings
     quiet: dict[ChannelId, Periods] = Field(default_factory=dict)
     many_ranks: Annotated[int, Field(ge=1)] = 64
     few_ranks: Annotated[int, Field(ge=0)] = 8
