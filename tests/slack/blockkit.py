@@ -7,7 +7,12 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
+from tests.slack import elements, tables
+from tests.slack.elements import keys as _keys
+from tests.slack.elements import text as _text
+
 MAX_BLOCKS = 50
+MAX_VIEW_BLOCKS = 100
 MAX_CHARACTERS = 13_200  # undocumented; found by users of bolt-js. Counted here over the blocks as JSON
 LEGACY_ATTACHMENT_KEYS = {"text", "title", "pretext", "fields", "actions", "callback_id", "footer", "author_name"}
 
@@ -17,14 +22,15 @@ _TEXT_STYLES = {"bold", "italic", "strike", "code"}
 Check = Callable[[dict[str, Any]], Iterator[str]]
 
 
-def problems(blocks: Any, where: str = "blocks") -> list[str]:
+def problems(blocks: Any, where: str = "blocks", *, view: bool = False) -> list[str]:
     """Return what Slack would complain of, each with its place; an empty list means accepted."""
     if not isinstance(blocks, list):
         return [f"{where}: must be a list"]
-    found = [f"{where}: {len(blocks)} blocks, at most {MAX_BLOCKS}"] if len(blocks) > MAX_BLOCKS else []
+    known, most = (_VIEW_BLOCKS, MAX_VIEW_BLOCKS) if view else (_BLOCKS, MAX_BLOCKS)
+    found = [f"{where}: {len(blocks)} blocks, at most {most}"] if len(blocks) > most else []
     for number, block in enumerate(blocks):
         place = f"{where}[{number}]"
-        check = _BLOCKS.get(block.get("type", "")) if isinstance(block, dict) else None
+        check = known.get(block.get("type", "")) if isinstance(block, dict) else None
         if check is None:
             found.append(f"{place}: unknown block {block.get('type') if isinstance(block, dict) else block!r}")
             continue
@@ -33,6 +39,47 @@ def problems(blocks: Any, where: str = "blocks") -> list[str]:
     if len(ids) != len(set(ids)):
         found.append(f"{where}: a block_id is there twice")
     return found
+
+
+def message_problems(blocks: list[Any], attachments: list[Any]) -> list[str]:
+    """Return what is wrong with a message as a whole: duplicate action ids, too long tables, too many charts."""
+    every = [*blocks, *(block for attachment in attachments for block in attachment.get("blocks", []))]
+    found = _twice(every)
+    if sum(tables.characters(block) for block in every if block["type"] == "table") > tables.MAX_TABLE_CHARACTERS:
+        found.append(f"tables of more than {tables.MAX_TABLE_CHARACTERS} characters")
+    if sum(block["type"] == "data_visualization" for block in every) > tables.MAX_CHARTS:
+        found.append(f"more than {tables.MAX_CHARTS} charts")
+    return found
+
+
+def view_problems(view: Any) -> list[str]:
+    """Return what Slack would complain of in a modal or a Home tab."""
+    if not isinstance(view, dict) or view.get("type") not in {"modal", "home"}:
+        return ["view: must be a modal or a home tab"]
+    more = {"private_metadata", "callback_id", "external_id"}
+    needed = {"type", "blocks"}
+    if view["type"] == "modal":
+        needed, more = needed | {"title"}, more | {"submit", "close", "notify_on_close", "clear_on_close"}
+    found = _keys(view, needed, more, "view")
+    for name in ("title", "submit", "close"):
+        if name in view:
+            found += [f"view.{name}: {problem}" for problem in elements.plain(view[name], 24)]
+    if len(view.get("private_metadata", "")) > 3_000:
+        found.append("view: private_metadata of more than 3000 characters")
+    if len(view.get("callback_id", "")) > 255:
+        found.append("view: callback_id of more than 255 characters")
+    blocks = view.get("blocks", [])
+    found += problems(blocks, "view.blocks", view=True) + _twice(blocks)
+    if any(block.get("type") == "input" for block in blocks) and view["type"] == "modal" and "submit" not in view:
+        found.append("view: inputs need a submit button")
+    if len(json.dumps(view)) > 250_000:
+        found.append("view: too large")
+    return found
+
+
+def _twice(blocks: list[Any]) -> list[str]:
+    ids = list(elements.action_ids(blocks))
+    return [f"action_id {name} is there twice" for name in sorted({name for name in ids if ids.count(name) > 1})]
 
 
 def attachment_problems(attachments: Any) -> list[str]:
@@ -75,27 +122,9 @@ def parsed_texts(blocks: list[dict[str, Any]]) -> Iterator[str]:
             stack += item
 
 
-def _keys(item: dict[str, Any], needed: set[str], allowed: set[str], place: str = "") -> list[str]:
-    label = f"{place}: " if place else ""
-    missing, unknown = needed - item.keys(), item.keys() - needed - allowed
-    return [f"{label}misses {key}" for key in sorted(missing)] + [
-        f"{label}unknown key {key}" for key in sorted(unknown)
-    ]
-
-
 def _block_id(block: dict[str, Any]) -> Iterator[str]:
     if not 1 <= len(block.get("block_id", "x")) <= 255:
         yield "block_id must have 1 to 255 characters"
-
-
-def _text(item: Any, limit: int, kinds: set[str]) -> Iterator[str]:
-    if not isinstance(item, dict) or item.get("type") not in kinds:
-        yield f"text must be one of {sorted(kinds)}"
-        return
-    extra = {"emoji"} if item["type"] == "plain_text" else {"verbatim"}
-    yield from _keys(item, {"type", "text"}, extra)
-    if not isinstance(item.get("text"), str) or not 1 <= len(item["text"]) <= limit:
-        yield f"text must have 1 to {limit} characters"
 
 
 def _header(block: dict[str, Any]) -> Iterator[str]:
@@ -113,6 +142,8 @@ def _section(block: dict[str, Any]) -> Iterator[str]:
         yield "at most 10 fields"
     for field in block.get("fields", []):
         yield from _text(field, 2_000, {"plain_text", "mrkdwn"})
+    if "accessory" in block:
+        yield from elements.accessory(block["accessory"])
 
 
 def _divider(block: dict[str, Any]) -> Iterator[str]:
@@ -159,8 +190,10 @@ def _rich_element(element: dict[str, Any]) -> Iterator[str]:
 def _rich_part(part: dict[str, Any]) -> Iterator[str]:
     if part.get("type") == "link":
         yield from _keys(part, {"type", "url"}, {"text", "style", "unsafe"})
+    elif part.get("type") == "user":
+        yield from _keys(part, {"type", "user_id"}, {"style"})
     elif part.get("type") != "text":
-        yield f"rich text part {part.get('type')}: only text and links are expected from an app that mentions nobody"
+        yield f"rich text part {part.get('type')}: only text, links and persons are expected from this app"
     else:
         yield from _keys(part, {"type", "text"}, {"style"})
         if not isinstance(part.get("text"), str) or not part["text"]:
@@ -170,10 +203,38 @@ def _rich_part(part: dict[str, Any]) -> Iterator[str]:
         yield f"style {style}"
 
 
+def _image(block: dict[str, Any]) -> Iterator[str]:
+    yield from _keys(block, {"type", "alt_text"}, {"image_url", "slack_file", "title", "block_id"})
+    if ("image_url" in block) == ("slack_file" in block):
+        yield "needs image_url or slack_file, not both"
+    if len(block.get("alt_text", "")) > 2_000:
+        yield "alt_text of more than 2000 characters"
+    file = block.get("slack_file", {})
+    if "id" in file and not re.fullmatch(r"F[A-Z0-9]{8,}", file["id"]):
+        yield "slack_file needs the id of a file"
+
+
+def _markdown(block: dict[str, Any]) -> Iterator[str]:
+    yield from _keys(block, {"type", "text"}, {"block_id"})
+    if not 1 <= len(block.get("text", "")) <= 12_000:
+        yield "markdown must have 1 to 12000 characters"
+
+
 _BLOCKS: dict[str, Check] = {
     "header": _header,
     "section": _section,
     "divider": _divider,
     "context": _context,
     "rich_text": _rich_text,
+    "image": _image,
+    "markdown": _markdown,
+    "actions": elements.actions,
+    "context_actions": elements.context_actions,
+    "table": tables.table,
+    "data_table": tables.data_table,
+    "data_visualization": tables.data_visualization,
+}
+_VIEW_BLOCKS: dict[str, Check] = {
+    **{kind: check for kind, check in _BLOCKS.items() if kind not in {"table", "data_table", "data_visualization"}},
+    "input": elements.input_block,
 }

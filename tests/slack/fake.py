@@ -1,28 +1,33 @@
-"""A strict Slack on a free port of 127.0.0.1: Web API, Socket Mode, response addresses, and faults on demand.
+"""A strict Slack on a free port of 127.0.0.1: Web API, Socket Mode or HTTP events, files, and faults on demand.
 
 In a test: `async with FakeSlack() as slack: …`. From another process: `python -m tests.slack.fake --port 4004`, then
 `GET /_fake/messages`, `GET /_fake/calls`, `POST /_fake/fault {"method": …, "kind": …, "seconds": …}` and
-`POST /_fake/slash {"text": …}`.
+`POST /_fake/do/DEED {…}` for what people do (`slash`, `click`, `write`, `mention` …; see `people.py`).
+
+Deliveries go to the newest socket, or with `http_address` set as signed requests to that address.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import hashlib
-import hmac
 import json
-import time
 import urllib.parse
 import uuid
-from collections import deque
+from collections import Counter, deque
 from dataclasses import asdict, dataclass
 from types import TracebackType
 from typing import Any, Literal
 
+import aiohttp
 from aiohttp import WSMsgType, web
 
-from tests.slack.workspace import APP_TOKEN, BOT_TOKEN, CHANNEL, SIGNING_SECRET, SlackError, TooFast, Workspace
+from tests.slack import payloads
+from tests.slack.payloads import signed, slash_payload
+from tests.slack.people import People
+from tests.slack.workspace import APP_TOKEN, BOT_TOKEN, CHANNEL, Channel, SlackError, TooFast
+
+__all__ = ["Call", "FakeSlack", "Fault", "FaultKind", "signed", "slash_payload"]
 
 FaultKind = Literal["delay-before", "delay-after", "drop-before", "drop-after", "error-before", "error-after", "429"]
 
@@ -44,17 +49,48 @@ class Call:
     arguments: dict[str, Any]
 
 
-class FakeSlack:
-    """The server. `calls`, `acks` and `responses` record everything; `workspace` holds the messages."""
+SCOPES = {
+    "chat.postMessage": "chat:write",
+    "chat.update": "chat:write",
+    "chat.postEphemeral": "chat:write",
+    "conversations.history": "channels:history",
+    "conversations.replies": "channels:history",
+    "conversations.info": "channels:read",
+    "conversations.members": "channels:read",
+    "users.conversations": "channels:read",
+    "conversations.open": "im:write",
+    "files.getUploadURLExternal": "files:write",
+    "files.completeUploadExternal": "files:write",
+    "files.info": "files:read",
+    "users.info": "users:read",
+    "users.lookupByEmail": "users:read.email",
+    "reactions.add": "reactions:write",
+}
+OTHER_SCOPES = {"commands", "app_mentions:read", "groups:history", "groups:read", "im:history", "reactions:read"}
+RESPONSES = 5  # uses of one response address
+ACK_SECONDS = 3
+
+
+class FakeSlack(People):
+    """The server. `calls`, `acks` and `responses` record everything; `workspace` holds the messages.
+
+    With `echo`, the app hears of its own messages, as it does in Slack where it listens to a channel.
+    """
 
     def __init__(self, *, port: int = 0, pace: float = 0.0) -> None:
-        self.workspace = Workspace(pace)
+        super().__init__(pace)
         self.calls: list[Call] = []
         self.acks: list[dict[str, Any]] = []
         self.responses: list[dict[str, Any]] = []  # posts to response addresses
         self.faults: deque[Fault] = deque()
         self.sockets: list[web.WebSocketResponse] = []
         self.silent = False  # keep sockets open but answer no ping
+        self.http_address = ""
+        self.echo = False
+        self.slowest = 0.0  # seconds to the slowest acknowledgement
+        self.workspace.posted = self._heard
+        self._echoes: set[asyncio.Task[Any]] = set()
+        self._uses: Counter[str] = Counter()
         self._awaited: dict[str, asyncio.Future[dict[str, Any]]] = {}
         self._port = port
         self._runner: web.AppRunner | None = None
@@ -75,32 +111,72 @@ class FakeSlack:
     def called(self, method: str) -> list[Call]:
         return [call for call in self.calls if call.method == method]
 
-    async def slash(self, text: str, command: str = "/diagnose") -> dict[str, Any]:
-        """Type a slash command; returns the acknowledgement. Raises TimeoutError after Slack's 3 s."""
+    def response_url(self) -> str:
+        return f"{self.url}/response/{uuid.uuid4()}"
+
+    async def deliver(self, kind: str, payload: dict[str, Any], retry: int = 0) -> dict[str, Any]:
+        """Send to the app; returns the payload of its first acknowledgement. Raises TimeoutError after Slack's 3 s."""
+        answers = []
+        for number in range(retry + 1):
+            started = asyncio.get_running_loop().time()
+            send = self._deliver_http if self.http_address else self._deliver_socket
+            async with asyncio.timeout(ACK_SECONDS):
+                answers.append(await send(kind, payload, number))
+            self.slowest = max(self.slowest, asyncio.get_running_loop().time() - started)
+        return answers[0]
+
+    async def _deliver_socket(self, kind: str, payload: dict[str, Any], number: int) -> dict[str, Any]:
         if not self.sockets:
             raise AssertionError("no Socket Mode connection is open")
         envelope = str(uuid.uuid4())
         self._awaited[envelope] = asyncio.get_running_loop().create_future()
-        payload = slash_payload(text, command, f"{self.url}/response/{envelope}")
-        message = {"envelope_id": envelope, "type": "slash_commands", "accepts_response_payload": True}
+        message = {"envelope_id": envelope, "type": kind, "accepts_response_payload": kind != "events_api"}
+        if kind == "events_api":
+            message |= {"retry_attempt": number, "retry_reason": "timeout" if number else ""}
         await self.sockets[-1].send_str(json.dumps({**message, "payload": payload}))
-        async with asyncio.timeout(3):
-            return await self._awaited[envelope]
+        answer = await self._awaited[envelope]
+        return {"envelope_id": envelope, **(answer.get("payload") or {})}
+
+    async def _deliver_http(self, kind: str, payload: dict[str, Any], number: int) -> dict[str, Any]:
+        if kind == "events_api":
+            body = json.dumps(payload)
+        elif kind == "slash_commands":
+            body = urllib.parse.urlencode(payload)
+        else:
+            body = urllib.parse.urlencode({"payload": json.dumps(payload)})
+        headers = signed(body, retry=(number, "http_timeout") if number else None)
+        async with (
+            aiohttp.ClientSession() as session,
+            session.post(self.http_address, data=body, headers=headers) as reply,
+        ):
+            text = await reply.text()
+            assert reply.status == 200, f"HTTP {reply.status}: {text}"
+            return json.loads(text) if text.startswith("{") else {}
+
+    def _heard(self, channel: Channel, message: dict[str, Any]) -> None:
+        if self.echo:
+            inner = {**message, "channel": channel.id, "channel_type": channel.kind, "event_ts": message["ts"]}
+            task = asyncio.ensure_future(self.deliver("events_api", payloads.event(inner)))
+            self._echoes.add(task)
+            task.add_done_callback(self._echoes.discard)
 
     async def __aenter__(self) -> FakeSlack:
-        app = web.Application()
+        app = web.Application(client_max_size=64 * 1024**2)
         app.router.add_route("*", "/api/{method}", self._call)
         app.router.add_get("/link", self._socket)
         app.router.add_post("/response/{envelope}", self._response)
         app.router.add_get("/_fake/messages", self._show_messages)
         app.router.add_get("/_fake/calls", self._show_calls)
         app.router.add_post("/_fake/fault", self._take_fault)
-        app.router.add_post("/_fake/slash", self._take_slash)
+        app.router.add_post("/_fake/do/{deed}", self._take_deed)
+        app.router.add_post("/upload/{file}", self._upload)
+        app.router.add_get("/files/{file}/{name}", self._download)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
         site = web.TCPSite(self._runner, "127.0.0.1", self._port)
         await site.start()
         self._port = self._runner.addresses[0][1]
+        self.files.url = self.url
         return self
 
     async def __aexit__(
@@ -127,7 +203,7 @@ class FakeSlack:
             return _too_many(error.retry_after)
         if fault is not None:
             await _after(fault, request)
-        return web.json_response(answer)
+        return web.json_response(answer, headers={"X-OAuth-Scopes": self._scopes()})
 
     def _answer(self, method: str, token: str, arguments: dict[str, Any]) -> dict[str, Any]:
         if not token:
@@ -138,15 +214,38 @@ class FakeSlack:
             return {"url": f"ws://127.0.0.1:{self._port}/link?ticket={uuid.uuid4()}"}
         if token != BOT_TOKEN:
             raise SlackError("not_allowed_token_type" if token == APP_TOKEN else "invalid_auth")
+        scope = SCOPES.get(method)
+        if scope in self.workspace.missing_scopes:
+            raise SlackError("missing_scope", needed=scope, provided=self._scopes())
+        self.files.settle()
         methods = {
             "auth.test": self.workspace.auth_test,
             "chat.postMessage": self.workspace.post,
+            "chat.postEphemeral": self.workspace.ephemeral,
             "chat.update": self.workspace.update,
+            "chat.getPermalink": self.workspace.permalink,
             "conversations.history": self.workspace.history,
+            "conversations.replies": self.workspace.replies,
+            "conversations.info": self.workspace.info,
+            "conversations.members": self.workspace.members,
+            "conversations.open": self.workspace.open_direct,
+            "users.conversations": self.workspace.conversations_of,
+            "users.info": self.workspace.user_info,
+            "users.lookupByEmail": self.workspace.user_by_email,
+            "reactions.add": self.workspace.react,
+            "files.getUploadURLExternal": self.files.upload_address,
+            "files.completeUploadExternal": self.files.complete,
+            "files.info": self.files.info,
+            "views.open": self.views.open,
+            "views.update": self.views.update,
+            "views.publish": self.views.publish,
         }
         if method not in methods:
             raise SlackError("unknown_method", req_method=method)
         return methods[method](arguments)
+
+    def _scopes(self) -> str:
+        return ",".join(sorted({*SCOPES.values(), *OTHER_SCOPES} - self.workspace.missing_scopes))
 
     def _fault(self, method: str) -> Fault | None:
         fault = next((fault for fault in self.faults if fault.method == method), None)
@@ -165,14 +264,34 @@ class FakeSlack:
             elif frame.type is WSMsgType.TEXT:
                 answer = json.loads(frame.data)
                 self.acks.append(answer)
-                if waiting := self._awaited.pop(answer["envelope_id"], None):
+                waiting = self._awaited.pop(answer["envelope_id"], None)
+                if waiting is not None and not waiting.done():
                     waiting.set_result(answer)
         self.sockets.remove(socket)
         return socket
 
     async def _response(self, request: web.Request) -> web.Response:
+        address = request.match_info["envelope"]
+        self._uses[address] += 1
+        if self._uses[address] > RESPONSES:
+            return web.json_response({"ok": False, "error": "used_url"}, status=404)
         self.responses.append(await request.json())
         return web.json_response({"ok": True})
+
+    async def _upload(self, request: web.Request) -> web.Response:
+        if not self.files.receive(request.match_info["file"], await request.read()):
+            return web.Response(status=400, text="the file is not what was announced")
+        return web.Response(text=f"OK - {request.content_length}")
+
+    async def _download(self, request: web.Request) -> web.Response:
+        """Without the token, or without the scope, Slack shows a page to log in."""
+        allowed = "files:read" not in self.workspace.missing_scopes
+        if not allowed or request.headers.get("Authorization") != f"Bearer {BOT_TOKEN}":
+            return web.Response(text="<!DOCTYPE html><html><title>Sign in</title></html>", content_type="text/html")
+        file = self.files.files.get(request.match_info["file"])
+        if file is None:
+            raise web.HTTPNotFound
+        return web.Response(body=file.content, content_type="text/plain")
 
     async def _show_messages(self, request: web.Request) -> web.Response:
         return web.json_response(self.workspace.messages(request.query.get("channel", CHANNEL)))
@@ -184,29 +303,11 @@ class FakeSlack:
         self.faults.append(Fault(**await request.json()))
         return web.json_response({"ok": True})
 
-    async def _take_slash(self, request: web.Request) -> web.Response:
-        return web.json_response(await self.slash((await request.json())["text"]))
-
-
-def slash_payload(text: str, command: str, response_url: str) -> dict[str, str]:
-    """Return what Slack sends for a slash command."""
-    return {
-        "command": command,
-        "text": text,
-        "user_id": "U0ALICE",
-        "channel_id": CHANNEL,
-        "team_id": "T0TEST",
-        "response_url": response_url,
-        "trigger_id": "1.2.3",
-    }
-
-
-def signed(body: str, *, secret: str = SIGNING_SECRET, age_seconds: int = 0) -> dict[str, str]:
-    """Return the headers with which Slack signs an HTTP request."""
-    stamp = str(int(time.time()) - age_seconds)
-    digest = hmac.new(secret.encode(), f"v0:{stamp}:{body}".encode(), hashlib.sha256).hexdigest()
-    kind = "application/json" if body.startswith("{") else "application/x-www-form-urlencoded"
-    return {"X-Slack-Request-Timestamp": stamp, "X-Slack-Signature": f"v0={digest}", "Content-Type": kind}
+    async def _take_deed(self, request: web.Request) -> web.Response:
+        deed = request.match_info["deed"]
+        if deed.startswith("_") or deed not in vars(People):
+            raise web.HTTPNotFound
+        return web.json_response(await getattr(self, deed)(**await request.json()))
 
 
 async def _arguments(request: web.Request) -> dict[str, Any]:
@@ -214,7 +315,7 @@ async def _arguments(request: web.Request) -> dict[str, Any]:
     if request.content_type == "application/json":
         return {**request.query, **(json.loads(body) if body else {})}
     form = dict(urllib.parse.parse_qsl(body, keep_blank_values=True)) | dict(request.query)
-    decoded = {key: json.loads(form[key]) for key in ("blocks", "attachments", "metadata") if key in form}
+    decoded = {key: json.loads(form[key]) for key in ("blocks", "attachments", "metadata", "view") if key in form}
     return form | decoded
 
 
