@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from knowledge.diagnosis import Diagnosis
+from knowledge.dossier import Dossier
 
-__all__ = ["Diagnosis", "diagnose"]
+__all__ = ["Diagnosis", "Dossier", "diagnose", "examine"]
 
 
 def diagnose(paths: Sequence[Path]) -> Diagnosis:
@@ -16,3 +17,10 @@ def diagnose(paths: Sequence[Path]) -> Diagnosis:
     from knowledge.engine import run  # the catalogue and the matcher are loaded only by those who diagnose
 
     return run(paths)
+
+
+def examine(paths: Sequence[Path]) -> tuple[Diagnosis, Dossier]:
+    """As `diagnose`, together with the dossier from which further questions are answered."""
+    from knowledge.engine import examine as road
+
+    return road(paths)

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from knowledge.attribution import outcome
 from knowledge.attribution.earlier import look_back
-from knowledge.attribution.view import view_case
+from knowledge.attribution.view import CaseView, view_case
 from knowledge.catalogue import load_catalogue
 from knowledge.diagnosis import Diagnosis, Stats
+from knowledge.dossier import Dossier
 from knowledge.errors import UnreadableEvidence
 from knowledge.reading.bundle import open_bundle
 from knowledge.reading.reader import read_evidence
@@ -19,6 +20,18 @@ from knowledge.report import report, tell_earlier
 
 def run(paths: Sequence[Path]) -> Diagnosis:
     """Read, weigh, report. See `knowledge.diagnose`."""
+    return _weigh(paths)[0]
+
+
+def examine(paths: Sequence[Path]) -> tuple[Diagnosis, Dossier]:
+    """Read, weigh, report, and keep what answers are made of. See `knowledge.examine`."""
+    from knowledge.accounts import compile_dossier  # who only wants the diagnosis need not load it
+
+    diagnosis, view = _weigh(paths)
+    return diagnosis, compile_dossier(view, diagnosis)
+
+
+def _weigh(paths: Sequence[Path]) -> tuple[Diagnosis, CaseView]:
     began = time.perf_counter()
     bundle = open_bundle(paths)
     evidence = read_evidence(bundle, load_catalogue())
@@ -31,4 +44,4 @@ def run(paths: Sequence[Path]) -> Diagnosis:
         tell_earlier(diagnosis, earlier)
     diagnosis.missing += evidence.refused
     diagnosis.stats = Stats(bytes=evidence.bytes, lines=evidence.lines, seconds=round(time.perf_counter() - began, 4))
-    return diagnosis
+    return diagnosis, view
