@@ -36,6 +36,10 @@ class BlobStore:
         """Return the bytes of blob `name`. Raises FileNotFoundError where there is none."""
         return await asyncio.to_thread(lambda: zstandard.decompress(self._path(name).read_bytes()))
 
+    async def tail(self, name: str, most: int) -> tuple[bytes, int]:
+        """Return the last `most` bytes of blob `name`, and its whole size. Raises FileNotFoundError without one."""
+        return await asyncio.to_thread(self._tail, self._path(name), most)
+
     async def copy(self, name: str, target: Path) -> None:
         """Write the bytes of blob `name` to `target`, making its folders. Raises FileNotFoundError without one."""
         await asyncio.to_thread(self._copy, self._path(name), target)
@@ -65,6 +69,14 @@ class BlobStore:
             Path(temporary).unlink(missing_ok=True)
             raise
         _sync_folder(path.parent)
+
+    @staticmethod
+    def _tail(path: Path, most: int) -> tuple[bytes, int]:
+        tail, size = b"", 0
+        with path.open("rb") as source, zstandard.ZstdDecompressor().stream_reader(source) as reader:
+            while block := reader.read(_COPY_BLOCK):
+                tail, size = (tail + block)[-most:], size + len(block)
+        return tail, size
 
     @staticmethod
     def _copy(path: Path, target: Path) -> None:

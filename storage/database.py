@@ -64,12 +64,16 @@ class Database:
         if self.file is not None:
             self.file.parent.mkdir(parents=True, exist_ok=True)
         with _file_lock(self.file):
-            async with self._engine.connect() as connection:
+            async with self._engine.execution_options(migrating=True).connect() as connection:
                 if not self.is_sqlite:
                     await connection.execute(text("SELECT pg_advisory_lock(:key)"), {"key": _MIGRATION_LOCK})
                     await connection.commit()
                 await connection.run_sync(step)
+                if self.is_sqlite and (broken := (await connection.execute(text("PRAGMA foreign_key_check"))).all()):
+                    raise RuntimeError(f"a migration left references that lead nowhere: {broken[:5]}")
                 await connection.commit()
+                if self.is_sqlite:
+                    await connection.invalidate()  # it does not watch over references any more
 
     async def is_current(self) -> bool:
         """Return whether the tables are those this version needs. Raises SQLAlchemyError where the database is away."""
@@ -116,7 +120,11 @@ def _prepare_sqlite(engine: Engine) -> None:
     def _begin(connection: Connection) -> None:
         # A transaction that turns from reading to writing fails at once when another wrote meanwhile, whatever the
         # busy timeout; so writers take their place at the beginning.
-        reading = connection.get_execution_options().get("reading", False)
+        options = connection.get_execution_options()
+        if options.get("migrating", False):
+            # SQLite alters a table by building it anew; dropping the old one would take along what refers to it.
+            connection.exec_driver_sql("PRAGMA foreign_keys = OFF")
+        reading = options.get("reading", False)
         connection.exec_driver_sql("BEGIN" if reading else "BEGIN IMMEDIATE")
 
 

@@ -16,7 +16,7 @@ from sqlmodel import col, select
 
 from storage.database import Database
 from storage.folding import FAILED
-from storage.past import UNKNOWN, Failure, OpenEpisode, Past, Period, Resolution, SeenBefore
+from storage.past import UNKNOWN, Failure, OpenEpisode, Past, Period, Resolution, SeenBefore, Span
 from storage.tables import (
     Action,
     ActionKind,
@@ -34,6 +34,7 @@ from storage.types import utc_now
 Rows = Any  # a query; the types of its columns are lost in joins
 
 MAX_FAILURES = 50_000  # of one period
+MAX_OPEN = 100  # whose messages and people are looked up
 FALSE_ALARM = "false alarm"
 
 
@@ -90,51 +91,42 @@ class Histories:
             newest = _rows().where(*wanted).order_by(col(Incident.created_at).desc(), col(Incident.id)).limit(limit)
             return Past(count or 0, await _failures(session, newest))
 
-    async def period(self, start: datetime, end: datetime, channel: str | None = None) -> Period:
-        """Return what is counted of [start, end), both aware; what is open is open now."""
+    async def period(self, span: Span, channel: str | None = None) -> Period:
+        """Return what is counted of a span; what is open is open now."""
+        start, end = span.start, span.end
         async with self._database.reading() as session:
-            within = [_failed(channel), col(Incident.created_at) >= start, col(Incident.created_at) < end]
-            earlier = [
-                _failed(channel),
-                col(Incident.created_at) >= start - (end - start),
-                col(Incident.created_at) < start,
-            ]
-            kinds = select(Incident.fingerprint).where(
-                col(Incident.created_at) >= start, col(Incident.created_at) < end
-            )
             first_seen = await session.execute(
                 _joined(select(Incident.fingerprint, func.min(Incident.created_at)))
-                .where(_failed(channel), col(Incident.fingerprint).in_(kinds), Incident.fingerprint != "")
+                .where(_failed(channel), col(Incident.fingerprint).in_(_kinds(start, end)), Incident.fingerprint != "")
                 .group_by(Incident.fingerprint)
             )
             answered = await session.execute(
                 select(Episode.opened_at, Episode.acknowledged_at).where(
-                    *_between(Episode.acknowledged_at, start, end, channel)
+                    *_between(Episode.acknowledged_at, start, end), *_standing(channel)
                 )
             )
             resolved = await session.execute(
                 select(Episode.opened_at, Episode.resolved_at, Episode.resolution).where(
-                    *_between(Episode.resolved_at, start, end, channel)
+                    *_between(Episode.resolved_at, start, end), *_standing(channel)
                 )
             )
             wrong = await session.scalar(
                 select(func.count(func.distinct(Action.episode_id)))
                 .join(Episode, col(Episode.id) == Action.episode_id)
-                .where(Action.kind == ActionKind.WRONG, Action.at >= start, Action.at < end, _told_in(channel))
+                .where(Action.kind == ActionKind.WRONG, *_between(Action.at, start, end), _told_in(channel))
             )
             closed = list(resolved)
             open_now = await _open(session, channel)
             return Period(
-                start=start,
-                end=end,
-                failures=await _failures(session, _rows().where(*within).limit(MAX_FAILURES)),
-                before=await _failures(session, _rows().where(*earlier).limit(MAX_FAILURES)),
+                span=span,
+                failures=await _heard_of(session, start, end, channel),
+                before=await _heard_of(session, span.before_start, span.before_end, channel),
                 first_seen=dict(first_seen.all()),
                 until_acknowledged=[done - opened for opened, done in answered if done is not None],
                 until_resolved=[done - opened for opened, done, _ in closed if done is not None],
                 judged_wrong=wrong or 0,
                 false_alarms=sum(1 for *_, how in closed if _is_false_alarm(how)),
-                open=open_now[:100],
+                open=open_now[:MAX_OPEN],
                 open_count=len(open_now),
             )
 
@@ -161,10 +153,7 @@ class Histories:
             names = or_(names, col(Episode.fingerprint).startswith(text, autoescape=True))
         async with self._database.reading() as session:
             return await session.scalar(
-                select(Episode)
-                .where(names, _told_in(channel), col(Episode.merged_id).is_(None))
-                .order_by(col(Episode.last_at).desc())
-                .limit(1)
+                select(Episode).where(names, *_standing(channel)).order_by(col(Episode.last_at).desc()).limit(1)
             )
 
     async def begun(self) -> datetime | None:
@@ -189,12 +178,26 @@ def _joined(query: Rows) -> Rows:
     return query.select_from(Incident).outerjoin(Episode, col(Episode.id) == Incident.episode_id)
 
 
-def _between(moment: Any, start: datetime, end: datetime, channel: str | None) -> tuple[ColumnElement[bool], ...]:
-    return moment >= start, moment < end, col(Episode.merged_id).is_(None), _told_in(channel)
+def _between(moment: Any, start: datetime, end: datetime) -> tuple[ColumnElement[bool], ...]:
+    return moment >= start, moment < end
+
+
+def _standing(channel: str | None) -> tuple[ColumnElement[bool], ...]:
+    """Episodes that no storm took over."""
+    return col(Episode.merged_id).is_(None), _told_in(channel)
+
+
+def _kinds(start: datetime, end: datetime) -> Rows:
+    return select(Incident.fingerprint).where(*_between(Incident.created_at, start, end))
 
 
 def _rows() -> Rows:
     return _joined(select(Incident, Cluster.name, Episode)).join(Cluster, col(Cluster.id) == Incident.cluster_id)
+
+
+async def _heard_of(session: AsyncSession, start: datetime, end: datetime, channel: str | None) -> list[Failure]:
+    within = _rows().where(_failed(channel), *_between(Incident.created_at, start, end))
+    return await _failures(session, within.order_by(col(Incident.created_at), col(Incident.id)).limit(MAX_FAILURES))
 
 
 async def _failures(session: AsyncSession, query: Rows) -> list[Failure]:
@@ -248,15 +251,22 @@ async def _open(session: AsyncSession, channel: str | None) -> list[OpenEpisode]
             select(Episode, Incident, counts.c.count)
             .join(Incident, col(Incident.id) == Episode.lead_id)
             .outerjoin(counts, counts.c.episode_id == Episode.id)
-            .where(Episode.state != EpisodeState.RESOLVED, col(Episode.merged_id).is_(None), _told_in(channel))
+            .where(Episode.state != EpisodeState.RESOLVED, *_standing(channel))
             .order_by(col(Episode.opened_at), col(Episode.id))
         )
     )
-    places = await _places(session, [episode for episode, *_ in rows[:100]])
-    return [_opened(episode, lead, count, places) for episode, lead, count in rows]
+    shown = [episode for episode, *_ in rows[:MAX_OPEN]]
+    places, names = await _places(session, shown), await _names(session, shown)
+    return [_opened(episode, lead, count, places, names) for episode, lead, count in rows]
 
 
-def _opened(episode: Episode, lead: Incident, count: int | None, places: dict[str, tuple[str, str]]) -> OpenEpisode:
+def _opened(
+    episode: Episode,
+    lead: Incident,
+    count: int | None,
+    places: dict[str, tuple[str, str]],
+    names: dict[str, str],
+) -> OpenEpisode:
     keys = [f"{episode.id}/{channel}" for channel in episode.channels]
     return OpenEpisode(
         id=episode.id,
@@ -267,6 +277,7 @@ def _opened(episode: Episode, lead: Incident, count: int | None, places: dict[st
         last_at=episode.last_at,
         acknowledged_by=episode.acknowledged_by,
         assignee=episode.assignee,
+        handler=names.get(episode.assignee or episode.acknowledged_by or ""),
         name=lead.job_name,
         job_id=lead.job_id,
         owner=lead.owner,
@@ -279,6 +290,17 @@ async def _places(session: AsyncSession, episodes: Sequence[Episode]) -> dict[st
     keys = [f"{episode.id}/{channel}" for episode in episodes for channel in episode.channels]
     found = await session.execute(select(Message.key, Message.channel, Message.ts).where(col(Message.key).in_(keys)))
     return {key: (channel, ts) for key, channel, ts in found}
+
+
+async def _names(session: AsyncSession, episodes: Sequence[Episode]) -> dict[str, str]:
+    """What those who handle the episodes were called when they last did something, by Slack's id."""
+    people = {person for episode in episodes for person in (episode.assignee, episode.acknowledged_by) if person}
+    found = await session.execute(
+        select(Action.user, Action.user_name)
+        .where(col(Action.user).in_(people), Action.user_name != "")
+        .order_by(col(Action.id))
+    )
+    return dict(found.all())
 
 
 async def _cause(session: AsyncSession, fingerprint: str) -> str:

@@ -222,6 +222,11 @@ class Outbox:
             row = await session.get_one(Outgoing, claimed.id, with_for_update=True)
             row.state, row.due_at, row.error, row.remedy = OutboxState.REFUSED, utc_now() + delay, code, remedy
 
+    async def dropped(self, claimed: Claimed) -> None:
+        """Give up what cannot be sent any more because what it was to show is gone."""
+        async with self._database.writing() as session:
+            await session.execute(delete(Outgoing).where(col(Outgoing.id) == claimed.id))
+
     async def lost(self, claimed: Claimed) -> None:
         """Forget where the message stood, because somebody deleted it; it is posted anew."""
         async with self._database.writing() as session:

@@ -80,6 +80,7 @@ class OpenEpisode:
     last_at: datetime
     acknowledged_by: str | None
     assignee: str | None
+    handler: str | None  # the name of the assignee, or of who acknowledged it
     name: str
     job_id: str
     owner: str
@@ -88,13 +89,22 @@ class OpenEpisode:
 
 
 @dataclass(frozen=True, slots=True)
-class Period:
-    """All that is counted of [start, end): failures heard of, and what people did, then."""
+class Span:
+    """[start, end), and the time it is compared with; all aware."""
 
     start: datetime
     end: datetime
+    before_start: datetime
+    before_end: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """All that is counted of a span: failures heard of, and what people did, then."""
+
+    span: Span
     failures: list[Failure]
-    before: list[Failure]  # as long a time before `start`
+    before: list[Failure]
     first_seen: dict[str, datetime] = field(default_factory=dict)  # by fingerprint
     until_acknowledged: list[timedelta] = field(default_factory=list)
     until_resolved: list[timedelta] = field(default_factory=list)

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from sqlmodel import select
 
 from storage.database import Database
 from storage.diagnoses import Verdict
+from storage.folding import Placing
 from storage.incidents import Key, Pace, ReporterRole, Told
-from storage.outbox import Draft
 from storage.repository import Repository
-from storage.tables import IncidentState, Outgoing, StoredDiagnosis
+from storage.tables import Episode, IncidentNode, IncidentState, StoredDiagnosis
 from storage.types import utc_now
 
 NOW = Pace(*[timedelta()] * 3)
 LEASE = timedelta(seconds=60)
+HERE = Placing(("C1",))
 
 
 def verdict(cause: str, fingerprint: str = "f1", seconds: float = 0.1) -> Verdict:
@@ -60,28 +61,27 @@ async def test_what_is_not_due_is_not_claimed(repository: Repository, key: Key) 
     assert appointment > utc_now() + timedelta(minutes=50)
 
 
-async def test_a_verdict_and_its_message_are_stored_together(repository: Repository, key: Key) -> None:
+async def test_a_verdict_and_its_place_are_stored_together(repository: Repository, key: Key) -> None:
     incident_id = await due(repository, key)
     claimed = await repository.diagnoses.claim(LEASE)
     assert claimed is not None
-    draft = Draft("k", "C1", {"text": "it failed"})
-    assert await repository.diagnoses.store(incident_id, claimed.incident.revision, verdict("oom"), [draft], NOW) == 1
+    assert await repository.diagnoses.store(incident_id, claimed.incident.revision, verdict("oom"), HERE, NOW) == 1
     view = await repository.incidents.view(incident_id)
     assert view.diagnosis is not None
     assert view.diagnosis.cause == "oom"
     assert view.incident.state == IncidentState.DIAGNOSED
     assert await repository.diagnoses.claim(LEASE) is None
-    outgoing = await repository.outbox.claim(LEASE)
-    assert outgoing is not None
-    assert outgoing.content == {"text": "it failed"}
+    told = await repository.episodes.claim(LEASE)
+    assert told is not None
+    assert (told.lead.incident.id, told.episode.channels, told.episode.cause) == (incident_id, ["C1"], "oom")
 
 
 async def test_the_same_verdict_again_is_no_new_version(repository: Repository, database: Database, key: Key) -> None:
     incident_id = await due(repository, key)
-    await repository.diagnoses.store(incident_id, 1, verdict("oom", seconds=0.1), [], NOW)
-    await repository.diagnoses.store(incident_id, 1, verdict("oom", seconds=0.2), [], NOW)
+    await repository.diagnoses.store(incident_id, 1, verdict("oom", seconds=0.1), HERE, NOW)
+    await repository.diagnoses.store(incident_id, 1, verdict("oom", seconds=0.2), HERE, NOW)
     assert await versions(database) == [(1, "oom")]
-    await repository.diagnoses.store(incident_id, 1, verdict("xid"), [], NOW)
+    await repository.diagnoses.store(incident_id, 1, verdict("xid"), HERE, NOW)
     assert await versions(database) == [(1, "oom"), (2, "xid")]
 
 
@@ -90,7 +90,7 @@ async def test_evidence_that_came_meanwhile_makes_the_incident_due_again(reposit
     claimed = await repository.diagnoses.claim(LEASE)
     assert claimed is not None
     await due(repository, key, "gpu-n02")
-    await repository.diagnoses.store(incident_id, claimed.incident.revision, verdict("oom"), [], NOW)
+    await repository.diagnoses.store(incident_id, claimed.incident.revision, verdict("oom"), HERE, NOW)
     again = await repository.diagnoses.claim(LEASE)
     assert again is not None
     assert len(again.reports) == 2
@@ -99,25 +99,30 @@ async def test_evidence_that_came_meanwhile_makes_the_incident_due_again(reposit
 async def test_a_verdict_on_old_evidence_does_not_replace_a_newer_one(repository: Repository, key: Key) -> None:
     incident_id = await due(repository, key)
     await due(repository, key, "gpu-n02")
-    assert await repository.diagnoses.store(incident_id, 2, verdict("newer"), [], NOW) == 1
-    assert await repository.diagnoses.store(incident_id, 1, verdict("older"), [], NOW) is None
+    assert await repository.diagnoses.store(incident_id, 2, verdict("newer"), HERE, NOW) == 1
+    assert await repository.diagnoses.store(incident_id, 1, verdict("older"), HERE, NOW) is None
 
 
-async def test_history_counts_other_incidents_with_the_fingerprint(repository: Repository, key: Key) -> None:
-    ids = [await due(repository, dataclasses.replace(key, job_id=str(number))) for number in range(3)]
-    for incident_id in ids:
-        await repository.diagnoses.store(incident_id, 1, verdict("oom", "same"), [], NOW)
-    history = await repository.diagnoses.history("same", besides=ids[2])
-    assert history.count == 2
-    assert history.first_seen == (await repository.incidents.view(ids[0])).incident.created_at
-    assert (await repository.diagnoses.history("", besides=ids[0])).count == 0
+async def test_what_can_be_counted_stands_on_the_incident(repository: Repository, database: Database, key: Key) -> None:
+    facts = {"name": "pretrain", "user": "alice", "world_size": 16, "ended_at": "2026-11-02T03:12:00"}
+    incident_id = await repository.incidents.open(key, Told("gpu-n01", ReporterRole.NODE, facts), NOW)
+    for hosts in (("gpu-n01", "gpu-n02"), ("gpu-n17",)):
+        said = dataclasses.replace(verdict("gpu-lost"), layer="gpu-hardware", initiating=hosts, suspects=hosts)
+        await repository.diagnoses.store(incident_id, 1, said, HERE, NOW)
+    incident = (await repository.incidents.view(incident_id)).incident
+    assert (incident.outcome, incident.cause, incident.layer) == ("failed", "gpu-lost", "gpu-hardware")
+    assert (incident.job_name, incident.owner, incident.ranks) == ("pretrain", "alice", 16)
+    assert incident.ended_at == datetime(2026, 11, 2, 3, 12, tzinfo=UTC)
+    async with database.reading() as session:
+        nodes = await session.scalars(select(IncidentNode))
+        assert sorted((node.host, node.part) for node in nodes) == [("gpu-n17", "initiating"), ("gpu-n17", "suspect")]
 
 
-async def test_no_message_is_begun_only_to_say_that_nothing_failed(
+async def test_no_episode_is_begun_only_to_say_that_nothing_failed(
     repository: Repository, database: Database, key: Key
 ) -> None:
     incident_id = await due(repository, key)
-    quiet = Draft("k", "C1", {"text": "no failure"}, only_edit=True)
-    await repository.diagnoses.store(incident_id, 1, verdict("none"), [quiet], NOW)
+    nothing = dataclasses.replace(verdict("none"), outcome="not-a-failure")
+    await repository.diagnoses.store(incident_id, 1, nothing, HERE, NOW)
     async with database.reading() as session:
-        assert (await session.scalars(select(Outgoing))).all() == []
+        assert (await session.scalars(select(Episode))).all() == []

@@ -10,6 +10,7 @@ import pytest
 
 from storage.clusters import Provisioned
 from storage.diagnoses import Verdict
+from storage.folding import Placing
 from storage.incidents import Key, NameConflictError, NoRoomError, Pace, ReceivedLog, ReporterRole, Room, Told
 from storage.repository import Repository
 from storage.types import utc_now
@@ -104,7 +105,7 @@ async def test_the_controllers_word_after_a_nodes_logs_is_enough(repository: Rep
 async def test_evidence_after_a_diagnosis_waits_for_quiet(repository: Repository, key: Key) -> None:
     incident_id = await repository.incidents.open(key, node(expected=3), PACE)
     revision = (await repository.incidents.view(incident_id)).incident.revision
-    await repository.diagnoses.store(incident_id, revision, FOUND, [], PACE)
+    await repository.diagnoses.store(incident_id, revision, FOUND, Placing(("C1",)), PACE)
     assert await due_in(repository, incident_id) is None
     await repository.incidents.complete(incident_id, node("gpu-n02"), PACE)
     assert await due_in(repository, incident_id) == pytest.approx(10, abs=5)

@@ -7,23 +7,23 @@ from datetime import timedelta
 import pytest
 
 from storage.database import Database
-from storage.incidents import Key, Pace, ReporterRole, Told
 from storage.outbox import Claimed, Draft, queue
 from storage.repository import Repository
+from storage.types import utc_now
+from tests.storage.conftest import Failures
 
-NOW = Pace(*[timedelta()] * 3)
 LEASE = timedelta(seconds=60)
 NO_TIME = timedelta()
 
 
 @pytest.fixture
-async def incident_id(repository: Repository, key: Key) -> str:
-    return await repository.incidents.open(key, Told("gpu-n01", ReporterRole.NODE), NOW)
+async def episode_id(failures: Failures) -> str:
+    return await failures.episode(await failures.fail())
 
 
-async def say(database: Database, incident_id: str, text: str, channel: str = "C1", *, only_edit: bool = False) -> None:
+async def say(database: Database, episode_id: str, text: str, channel: str = "C1", *, only_edit: bool = False) -> None:
     async with database.writing() as session:
-        await queue(session, incident_id, Draft(f"k-{channel}", channel, {"text": text}, only_edit=only_edit))
+        await queue(session, episode_id, Draft(f"k-{channel}", channel, {"text": text}, only_edit=only_edit))
 
 
 async def claim(repository: Repository, *besides: str) -> Claimed:
@@ -32,37 +32,37 @@ async def claim(repository: Repository, *besides: str) -> Claimed:
     return claimed
 
 
-async def test_a_message_is_sent_once(repository: Repository, database: Database, incident_id: str) -> None:
-    await say(database, incident_id, "it failed")
+async def test_a_message_is_sent_once(repository: Repository, database: Database, episode_id: str) -> None:
+    await say(database, episode_id, "it failed")
     claimed = await claim(repository)
     assert (claimed.content, claimed.in_doubt, claimed.posted) == ({"text": "it failed"}, False, None)
     assert await repository.outbox.claim(LEASE) is None
     await repository.outbox.sent(claimed, "C1", "1700000000.000100")
     assert await repository.outbox.claim(LEASE) is None
-    view = await repository.incidents.view(incident_id)
-    assert [(message.channel, message.ts) for message in view.messages] == [("C1", "1700000000.000100")]
+    view = await repository.episodes.view(episode_id)
+    assert [(message.channel, message.ts) for message in view.lead.messages] == [("C1", "1700000000.000100")]
 
 
 async def test_new_words_edit_the_message_and_the_same_words_do_nothing(
-    repository: Repository, database: Database, incident_id: str
+    repository: Repository, database: Database, episode_id: str
 ) -> None:
-    await say(database, incident_id, "1 of 2 nodes")
+    await say(database, episode_id, "1 of 2 nodes")
     await repository.outbox.sent(await claim(repository), "C1", "1.1")
-    await say(database, incident_id, "1 of 2 nodes")
+    await say(database, episode_id, "1 of 2 nodes")
     assert await repository.outbox.claim(LEASE) is None
-    await say(database, incident_id, "2 of 2 nodes", only_edit=True)
+    await say(database, episode_id, "2 of 2 nodes", only_edit=True)
     claimed = await claim(repository)
     assert claimed.posted is not None
     assert (claimed.posted.ts, claimed.content) == ("1.1", {"text": "2 of 2 nodes"})
 
 
 async def test_words_that_change_while_sending_are_sent_next(
-    repository: Repository, database: Database, incident_id: str
+    repository: Repository, database: Database, episode_id: str
 ) -> None:
-    await say(database, incident_id, "old")
+    await say(database, episode_id, "old")
     claimed = await claim(repository)
-    await say(database, incident_id, "newer")
-    await say(database, incident_id, "newest")
+    await say(database, episode_id, "newer")
+    await say(database, episode_id, "newest")
     await repository.outbox.sent(claimed, "C1", "1.1")
     again = await claim(repository)
     assert (again.content, again.posted is not None) == ({"text": "newest"}, True)
@@ -71,9 +71,9 @@ async def test_words_that_change_while_sending_are_sent_next(
 
 
 async def test_after_a_crash_while_sending_the_message_is_in_doubt(
-    repository: Repository, database: Database, incident_id: str
+    repository: Repository, database: Database, episode_id: str
 ) -> None:
-    await say(database, incident_id, "it failed")
+    await say(database, episode_id, "it failed")
     before = await claim(repository)
     await repository.outbox.resume()
     after = await claim(repository)
@@ -84,11 +84,11 @@ async def test_after_a_crash_while_sending_the_message_is_in_doubt(
 
 
 async def test_a_message_adopted_with_old_words_is_edited(
-    repository: Repository, database: Database, incident_id: str
+    repository: Repository, database: Database, episode_id: str
 ) -> None:
-    await say(database, incident_id, "old")
+    await say(database, episode_id, "old")
     await claim(repository)
-    await say(database, incident_id, "new")
+    await say(database, episode_id, "new")
     await repository.outbox.resume()
     await repository.outbox.adopted(await claim(repository), "C1", "1.1")
     claimed = await claim(repository)
@@ -96,27 +96,25 @@ async def test_a_message_adopted_with_old_words_is_edited(
     assert claimed.content == {"text": "new"}
 
 
-async def test_refused_for_certain_is_not_in_doubt(
-    repository: Repository, database: Database, incident_id: str
-) -> None:
-    await say(database, incident_id, "it failed")
+async def test_refused_for_certain_is_not_in_doubt(repository: Repository, database: Database, episode_id: str) -> None:
+    await say(database, episode_id, "it failed")
     await repository.outbox.later(await claim(repository), NO_TIME, "ratelimited", in_doubt=False)
     assert not (await claim(repository)).in_doubt
 
 
 async def test_a_busy_channel_does_not_hold_up_another(
-    repository: Repository, database: Database, incident_id: str
+    repository: Repository, database: Database, episode_id: str
 ) -> None:
-    await say(database, incident_id, "first", "C1")
-    await say(database, incident_id, "second", "C2")
+    await say(database, episode_id, "first", "C1")
+    await say(database, episode_id, "second", "C2")
     assert (await claim(repository, "C1")).channel == "C2"
     assert await repository.outbox.claim(LEASE, ["C1"]) is None
 
 
 async def test_a_refused_message_is_kept_visible_and_tried_again(
-    repository: Repository, database: Database, incident_id: str
+    repository: Repository, database: Database, episode_id: str
 ) -> None:
-    await say(database, incident_id, "it failed")
+    await say(database, episode_id, "it failed")
     await repository.outbox.refused(await claim(repository), timedelta(hours=1), "not_in_channel", "invite the app")
     assert await repository.outbox.claim(LEASE) is None
     backlog = await repository.outbox.backlog()
@@ -131,13 +129,66 @@ async def test_a_refused_message_is_kept_visible_and_tried_again(
 
 
 async def test_a_message_deleted_in_slack_is_posted_anew(
-    repository: Repository, database: Database, incident_id: str
+    repository: Repository, database: Database, episode_id: str
 ) -> None:
-    await say(database, incident_id, "old")
+    await say(database, episode_id, "old")
     await repository.outbox.sent(await claim(repository), "C1", "1.1")
-    await say(database, incident_id, "new")
+    await say(database, episode_id, "new")
     await repository.outbox.lost(await claim(repository))
     claimed = await claim(repository)
     assert (claimed.posted, claimed.in_doubt) == (None, False)
     await repository.outbox.sent(claimed, "C1", "2.2")
-    assert [message.ts for message in (await repository.incidents.view(incident_id)).messages] == ["2.2"]
+    assert [message.ts for message in (await repository.episodes.view(episode_id)).lead.messages] == ["2.2"]
+
+
+async def reply(database: Database, episode_id: str, text: str) -> None:
+    async with database.writing() as session:
+        await queue(session, episode_id, Draft("k-C1/evidence", "C1", {"text": text}, parent_key="k-C1"))
+
+
+async def test_a_reply_waits_for_the_message_above_it(
+    repository: Repository, database: Database, episode_id: str
+) -> None:
+    await reply(database, episode_id, "the line")
+    assert await repository.outbox.claim(LEASE) is None
+    assert await repository.outbox.next_due() is None
+    await say(database, episode_id, "it failed")
+    parent = await claim(repository)
+    assert (parent.key, parent.thread) == ("k-C1", None)
+    assert await repository.outbox.claim(LEASE) is None
+    await repository.outbox.sent(parent, "C1", "1.1")
+    assert (await claim(repository)).thread == "1.1"
+
+
+async def test_first_messages_go_before_replies_and_know_how_many_wait(
+    repository: Repository, database: Database, episode_id: str
+) -> None:
+    await say(database, episode_id, "it failed")
+    await repository.outbox.sent(await claim(repository), "C1", "1.1")
+    await reply(database, episode_id, "the line")
+    async with database.writing() as session:
+        for number in range(3):
+            await queue(session, episode_id, Draft(f"other-{number}", "C1", {"text": "it failed, too"}))
+    seen = [await claim(repository) for _ in range(4)]
+    assert [each.key for each in seen] == ["other-0", "other-1", "other-2", "k-C1/evidence"]
+    assert seen[0].behind == 2
+
+
+async def test_nothing_is_posted_before_its_time_even_after_a_restart(
+    repository: Repository, database: Database, episode_id: str
+) -> None:
+    morning = utc_now() + timedelta(hours=5)
+    async with database.writing() as session:
+        await queue(session, episode_id, Draft("k-C1", "C1", {"text": "it failed"}, not_before=morning))
+    await repository.outbox.resume()
+    assert await repository.outbox.claim(LEASE) is None
+    assert await repository.outbox.next_due() == morning
+
+
+async def test_a_message_of_no_episode_is_queued_once(repository: Repository) -> None:
+    assert not await repository.outbox.knows("digest/C1/2026-W48")
+    await repository.outbox.queue(Draft("digest/C1/2026-W48", "C1", {"text": "a quiet week"}))
+    await repository.outbox.sent(await claim(repository), "C1", "1.1")
+    await repository.outbox.queue(Draft("digest/C1/2026-W48", "C1", {"text": "a quiet week"}))
+    assert await repository.outbox.claim(LEASE) is None
+    assert await repository.outbox.knows("digest/C1/2026-W48")
