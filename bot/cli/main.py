@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
@@ -144,6 +145,50 @@ def serve(
     from bot.cli.serve import run
 
     raise typer.Exit(run(config))
+
+
+routes = typer.Typer(no_args_is_help=True, help="Which channels failures are told in.")
+app.add_typer(routes, name="route")
+
+
+@routes.command("test")
+def route_test(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(metavar="FILE", help="A job.json, a diagnosis as JSON, or a case's folder.", parser=_path),
+    ],
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML; the environment wins over it.")
+    ] = None,
+    at: Annotated[
+        datetime | None,
+        typer.Option("--at", formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M%z"], help="When; quiet hours depend on it."),
+    ] = None,
+    incidents: Annotated[int, typer.Option("--incidents", min=1, help="How many jobs failed alike.")] = 1,
+) -> None:
+    """Say where a failure would be told, which rule decides, and why the others do not. Nothing is sent.
+
+    Exit status: 0 there is an answer, 2 a setting or a file is wrong.
+    """
+    from bot.cli.route import run
+
+    raise typer.Exit(run(paths, config, at, incidents))
+
+
+@app.command()
+def doctor(
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML; the environment wins over it.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the findings as one JSON document.")] = False,
+) -> None:
+    """Check settings, Slack, database and disk, and say for each fault what to do. The service may run meanwhile.
+
+    Exit status: 0 nothing fails, 1 something does.
+    """
+    from bot.cli.doctor import run
+
+    raise typer.Exit(run(config, as_json=as_json))
 
 
 clusters = typer.Typer(no_args_is_help=True, help="Who may report.")

@@ -66,7 +66,15 @@ SCOPES = {
     "users.lookupByEmail": "users:read.email",
     "reactions.add": "reactions:write",
 }
-OTHER_SCOPES = {"commands", "app_mentions:read", "groups:history", "groups:read", "im:history", "reactions:read"}
+OTHER_SCOPES = {
+    "commands",
+    "app_mentions:read",
+    "assistant:write",
+    "groups:history",
+    "groups:read",
+    "im:history",
+    "reactions:read",
+}
 RESPONSES = 5  # uses of one response address
 ACK_SECONDS = 3
 
