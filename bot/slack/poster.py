@@ -1,74 +1,27 @@
-"""Posting to Slack exactly once: marked messages, no blind retry of a post, and errors that say what to do."""
+"""Posting to Slack exactly once: messages that carry a mark, so that one whose answer was lost is found again."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable
+from collections.abc import AsyncIterator
+from contextlib import suppress
 from datetime import datetime, timedelta
 from typing import Any
 
-import aiohttp
-from slack_sdk.errors import SlackApiError, SlackClientError
-from slack_sdk.http_retry.async_handler import AsyncRetryHandler
-from slack_sdk.http_retry.request import HttpRequest
-from slack_sdk.http_retry.response import HttpResponse
-from slack_sdk.http_retry.state import RetryState
 from slack_sdk.web.async_client import AsyncWebClient
 
-from bot.slack.contract import Posted, RateLimited, Refused, SlackMessage, Unreachable
+from bot.slack.api import SLACK_API, answered, web_client
+from bot.slack.contract import Posted, PosterError, SlackFile, SlackMessage, Unreachable
 from bot.slack.message import HEADLINE_BLOCKS
+from bot.slack.upload import VISIBLE_SECONDS, share
 
-SLACK_API = "https://slack.com/api/"
+__all__ = ["EVENT_TYPE", "SLACK_API", "SlackPoster", "answered", "web_client", "wire"]
+
 EVENT_TYPE = "firstfault_incident"
 CLOCK_SKEW = timedelta(minutes=5)  # Slack stamps messages by its own clock
 PAGE = 200  # messages a call of conversations.history
 MAX_PAGES = 50
 
-_AGAIN_LATER = {"internal_error", "fatal_error", "service_unavailable", "request_timeout", "accesslimited"}
-_REMEDIES = {
-    "invalid_auth": "check slack.bot_token: it must be the app's current bot token (xoxb-…)",
-    "not_authed": "set slack.bot_token to the app's bot token (xoxb-…)",
-    "account_inactive": "the app was removed from the workspace; install it again and set the new bot token",
-    "token_revoked": "install the app again and set the new bot token",
-    "token_expired": "install the app again and set the new bot token",
-    "missing_scope": "add the scope to the app (see the app manifest) and install it again",
-    "not_allowed_token_type": "use the bot token (xoxb-…) here, and the app token (xapp-…) for Socket Mode only",
-    "channel_not_found": "use the channel's id (C… or G…) and invite the app to the channel if it is private",
-    "not_in_channel": "invite the app to the channel: /invite @Firstfault",
-    "is_archived": "the channel is archived; choose another channel",
-    "restricted_action": "a workspace setting forbids apps to post in this channel; ask an owner of the workspace",
-    "msg_too_long": "this is a fault of Firstfault: the message is too long for Slack; please report it",
-    "msg_blocks_too_long": "this is a fault of Firstfault: the message is too long for Slack; please report it",
-    "invalid_blocks": "this is a fault of Firstfault: Slack cannot read the message; please report it",
-    "invalid_attachments": "this is a fault of Firstfault: Slack cannot read the message; please report it",
-    "message_not_found": "the message was deleted in Slack; post it anew",
-    "cant_update_message": "the message belongs to another app or token; post it anew",
-    "edit_window_closed": "a workspace setting forbids late edits; post it anew or allow edits at any time",
-}
-
-
-class OnlyWhatIsSafe(AsyncRetryHandler):
-    """Repeats a request that never reached Slack. A post that may have arrived is never repeated blindly."""
-
-    async def _can_retry_async(
-        self,
-        *,
-        state: RetryState,  # noqa: ARG002
-        request: HttpRequest,
-        response: HttpResponse | None = None,  # noqa: ARG002
-        error: Exception | None = None,
-    ) -> bool:
-        if isinstance(error, aiohttp.ClientConnectorError):
-            return True
-        lost = isinstance(error, aiohttp.ServerConnectionError | aiohttp.ClientOSError)
-        return lost and not request.url.endswith("/chat.postMessage")
-
-
-def web_client(token: str, base_url: str = SLACK_API, timeout_seconds: int = 10) -> AsyncWebClient:
-    """Return a client that obeys the retry rule above. `base_url` is for tests and proxies."""
-    handlers: list[AsyncRetryHandler] = [OnlyWhatIsSafe(max_retry_count=1)]
-    base_url = base_url.rstrip("/") + "/"
-    return AsyncWebClient(token=token, base_url=base_url, timeout=timeout_seconds, retry_handlers=handlers)
+Found = dict[str, Any]
 
 
 def wire(message: SlackMessage) -> dict[str, Any]:
@@ -81,15 +34,26 @@ def wire(message: SlackMessage) -> dict[str, Any]:
 class SlackPoster:
     """The `Poster` that talks to Slack. Pacing and waiting are the caller's: RateLimited says how long."""
 
-    def __init__(self, client: AsyncWebClient) -> None:
+    def __init__(self, client: AsyncWebClient, visible_seconds: float = VISIBLE_SECONDS) -> None:
         self._client = client
+        self._visible_seconds = visible_seconds
         self._bot_id: str | None = None
+        self._site = ""
 
-    async def post(self, channel: str, message: SlackMessage, key: str) -> Posted:
+    async def introduce(self) -> None:
+        """Ask Slack once who we are; `link` knows the workspace from then on. Raises like `update`."""
+        if not self._site:
+            answer = await answered(self._client.auth_test())
+            self._bot_id, self._site = answer.get("bot_id"), str(answer.get("url") or "")
+
+    async def post(self, channel: str, message: SlackMessage, key: str, thread: str | None = None) -> Posted:
         """Post once. After Unreachable the message may stand in the channel: `find` it before trying again."""
+        with suppress(PosterError):
+            await self.introduce()
         metadata = {"event_type": EVENT_TYPE, "event_payload": {"key": key}}
         call = self._client.chat_postMessage(
             channel=channel,
+            thread_ts=thread,
             metadata=metadata,
             link_names=False,
             unfurl_links=False,
@@ -103,70 +67,51 @@ class SlackPoster:
         """Replace the message in place; its mark stays."""
         await answered(self._client.chat_update(channel=channel, ts=ts, link_names=False, **wire(message)))
 
-    async def find(self, channel: str, key: str, since: datetime) -> Posted | None:
+    async def find(self, channel: str, key: str, since: datetime, thread: str | None = None) -> Posted | None:
         """Look for our own message marked `key`. `channel` must be an id: Slack reads history by id only."""
-        bot_id = await self._own_bot_id()
         oldest = f"{(since - CLOCK_SKEW).timestamp():.6f}"
+        async for found in self._own(channel, thread, oldest):
+            if _is_marked(found, key):
+                return Posted(channel=channel, ts=str(found["ts"]))
+        return None
+
+    async def upload(self, channel: str, thread: str, file: SlackFile) -> Posted:
+        """Share a file in a thread and wait until it shows there. Unreachable where it does not show in time."""
+        return await share(self._client, channel, thread, file, self._visible_seconds)
+
+    async def find_file(self, channel: str, thread: str, name: str) -> Posted | None:
+        """Look for our own file by its name."""
+        async for found in self._own(channel, thread, oldest=None):
+            for file in found.get("files") or []:
+                if file.get("name") == name:
+                    return Posted(channel=channel, ts=str(file["id"]))
+        return None
+
+    def link(self, posted: Posted) -> str | None:
+        """Return the address of a message, or None until Slack was asked who we are."""
+        return f"{self._site}archives/{posted.channel}/p{posted.ts.replace('.', '')}" if self._site else None
+
+    async def _own(self, channel: str, thread: str | None, oldest: str | None) -> AsyncIterator[Found]:
+        """Yield our messages in a channel, newest first, or in a thread, oldest first."""
+        await self.introduce()
         cursor = ""
         for _ in range(MAX_PAGES):
-            page = await answered(
-                self._client.conversations_history(
-                    channel=channel, oldest=oldest, limit=PAGE, cursor=cursor or None, include_all_metadata=True
-                )
-            )
+            page = await self._page(channel, thread, oldest, cursor)
             for found in page.get("messages", []):
-                if _is_marked(found, key) and found.get("bot_id", bot_id) == bot_id:
-                    return Posted(channel=channel, ts=str(found["ts"]))
+                if found.get("bot_id", self._bot_id) == self._bot_id:
+                    yield found
             cursor = (page.get("response_metadata") or {}).get("next_cursor", "")
             if not cursor:
-                return None
-        raise Unreachable(f"channel {channel} holds more than {MAX_PAGES * PAGE} messages since {since:%Y-%m-%d %H:%M}")
+                return
+        raise Unreachable(f"channel {channel} holds more than {MAX_PAGES * PAGE} messages to look through")
 
-    async def _own_bot_id(self) -> str | None:
-        if self._bot_id is None:
-            self._bot_id = (await answered(self._client.auth_test())).get("bot_id")
-        return self._bot_id
+    async def _page(self, channel: str, thread: str | None, oldest: str | None, cursor: str) -> Found:
+        asked: dict[str, Any] = {"channel": channel, "oldest": oldest, "limit": PAGE, "include_all_metadata": True}
+        if thread is None:
+            return await answered(self._client.conversations_history(cursor=cursor or None, **asked))
+        return await answered(self._client.conversations_replies(ts=thread, cursor=cursor or None, **asked))
 
 
-def _is_marked(found: dict[str, Any], key: str) -> bool:
+def _is_marked(found: Found, key: str) -> bool:
     metadata = found.get("metadata") or {}
     return metadata.get("event_type") == EVENT_TYPE and (metadata.get("event_payload") or {}).get("key") == key
-
-
-async def answered(call: Awaitable[Any]) -> dict[str, Any]:
-    """Return the data of a successful call. Raises RateLimited, Refused or Unreachable for all others."""
-    try:
-        answer: dict[str, Any] = (await call).data
-    except SlackApiError as error:
-        raise _translated(error) from error
-    except TimeoutError as error:
-        raise Unreachable("Slack did not answer in time") from error
-    except (aiohttp.ClientError, SlackClientError, OSError, asyncio.IncompleteReadError) as error:
-        raise Unreachable(f"Slack cannot be reached: {error or type(error).__name__}") from error
-    return answer
-
-
-def _translated(error: SlackApiError) -> RateLimited | Refused | Unreachable:
-    response: Any = error.response
-    data = getattr(response, "data", None)
-    code = str(data.get("error", "")) if isinstance(data, dict) else ""
-    status = int(getattr(response, "status_code", 0) or getattr(response, "status", 0) or 0)
-    if status == 429 or code in {"ratelimited", "rate_limited"}:
-        return RateLimited(_retry_after(getattr(response, "headers", None) or {}))
-    if not code or status >= 500 or code in _AGAIN_LATER:
-        return Unreachable(f"Slack answered with {code or f'HTTP {status}'}")
-    return Refused(code, _remedy(code, data if isinstance(data, dict) else {}))
-
-
-def _remedy(code: str, data: dict[str, Any]) -> str:
-    remedy = _REMEDIES.get(code, "see Slack's page on this method for what the code means")
-    needed = data.get("needed")
-    return f"{remedy}; missing: {needed}" if needed else remedy
-
-
-def _retry_after(headers: Any) -> float:
-    value = next((headers[name] for name in headers if name.lower() == "retry-after"), "")
-    try:
-        return max(1.0, float(value))
-    except ValueError:
-        return 30.0

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bot.slack.console import ConsolePoster
-from bot.slack.contract import Refused
+from bot.slack.contract import Refused, SlackFile
 from bot.slack.message import render
 from bot.slack.terminal import as_text
 from tests.slack import samples
@@ -101,3 +101,18 @@ def test_words_wrap_and_log_lines_do_not() -> None:
     log = [line for line in lines if line.startswith("|     ")]
     assert any("Memory cgroup out of memory" in line and "oom_score_adj:0" in line for line in log)
     assert all(len(line) <= 60 or line.startswith("|     ") or "https://" in line for line in lines)
+
+
+async def test_replies_and_files_of_a_thread_are_shown_and_found(tmp_path: Path) -> None:
+    stream, record = io.StringIO(), tmp_path / "messages.jsonl"
+    poster = ConsolePoster(record, stream)
+    parent = await poster.post("train-failures", MESSAGE, "parent")
+    reply = await poster.post("train-failures", MESSAGE, "reply", parent.ts)
+    file = await poster.upload("train-failures", parent.ts, SlackFile("rank-2.err", "Log of rank 2", "ValueError\n"))
+    assert "↳ in its thread" in stream.getvalue()
+    assert "rank-2.err (11 characters)" in stream.getvalue()
+    after_a_crash = ConsolePoster(record, io.StringIO())
+    assert await after_a_crash.find("train-failures", "reply", EARLIER, parent.ts) == reply
+    assert await after_a_crash.find("train-failures", "reply", EARLIER) is None
+    assert await after_a_crash.find_file("train-failures", parent.ts, "rank-2.err") == file
+    assert await after_a_crash.find_file("train-failures", parent.ts, "rank-3.err") is None

@@ -6,11 +6,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from bot.slack.contract import Posted, RateLimited, Refused, SlackMessage, Unreachable
+from bot.slack.contract import Posted, RateLimited, Refused, SlackFile, SlackMessage, Unreachable
 from bot.slack.message import HEADLINE_BLOCKS, render
 from bot.slack.poster import EVENT_TYPE, SlackPoster, web_client
 from tests.slack import samples
 from tests.slack.fake import FakeSlack, FaultKind
+from tests.slack.patience import until
 from tests.slack.workspace import APP_TOKEN, BOT_TOKEN, CHANNEL
 
 KEY = "alps/slurm/48213/0"
@@ -160,3 +161,106 @@ async def test_find_reads_beyond_the_first_page_and_takes_only_our_own(slack: Fa
 async def test_find_looks_no_further_back_than_asked(slack: FakeSlack, poster: SlackPoster) -> None:
     await poster.post(CHANNEL, MESSAGE, KEY)
     assert await poster.find(CHANNEL, KEY, datetime.now(UTC) + timedelta(hours=1)) is None
+
+
+LOG = SlackFile("rank-137.err", "Log of rank 137", "CUDA error: unspecified launch failure\n")
+
+
+@pytest.fixture
+async def parent(poster: SlackPoster) -> Posted:
+    """A message with a thread to write in."""
+    return await poster.post(CHANNEL, MESSAGE, "parent")
+
+
+async def test_a_reply_stands_in_the_thread_and_not_in_the_channel(
+    slack: FakeSlack, poster: SlackPoster, parent: Posted
+) -> None:
+    posted = await poster.post(CHANNEL, MESSAGE, KEY, parent.ts)
+    assert [reply["ts"] for reply in slack.workspace.thread(parent.ts)] == [posted.ts]
+    assert [message["ts"] for message in slack.workspace.messages()] == [parent.ts]
+    assert not slack.called("chat.postMessage")[-1].arguments.get("reply_broadcast")
+
+
+async def test_a_reply_whose_answer_was_lost_is_found_in_its_thread(
+    slack: FakeSlack, poster: SlackPoster, parent: Posted
+) -> None:
+    slack.fail("chat.postMessage", "drop-after")
+    with pytest.raises(Unreachable):
+        await poster.post(CHANNEL, MESSAGE, KEY, parent.ts)
+    (reply,) = slack.workspace.thread(parent.ts)
+    for number in range(250):
+        slack.workspace.say(CHANNEL, f"chatter {number}", parent.ts)
+    assert await poster.find(CHANNEL, KEY, EARLIER, parent.ts) == Posted(CHANNEL, reply["ts"])
+    assert await poster.find(CHANNEL, KEY, EARLIER) is None
+    assert await poster.find(CHANNEL, "another", EARLIER, parent.ts) is None
+
+
+async def test_a_reply_is_edited_in_place(slack: FakeSlack, poster: SlackPoster, parent: Posted) -> None:
+    posted = await poster.post(CHANNEL, MESSAGE, KEY, parent.ts)
+    await poster.update(CHANNEL, posted.ts, render(*samples.host_oom()))
+    (reply,) = slack.workspace.thread(parent.ts)
+    assert "rlhf-ppo-7b" in reply["text"]
+    assert reply["thread_ts"] == parent.ts
+
+
+async def test_a_thread_without_its_parent_is_a_refusal(poster: SlackPoster) -> None:
+    with pytest.raises(Refused) as refused:
+        await poster.find(CHANNEL, KEY, EARLIER, "1.000001")
+    assert refused.value.code == "thread_not_found"
+
+
+async def test_a_file_is_believed_once_it_shows(slack: FakeSlack, poster: SlackPoster, parent: Posted) -> None:
+    slack.files.delay = 0.3
+    shared = await poster.upload(CHANNEL, parent.ts, LOG)
+    (file,) = slack.files.shared(CHANNEL, parent.ts)
+    assert (file.id, file.name, file.title, file.content.decode()) == (shared.ts, LOG.name, LOG.title, LOG.text)
+    assert await poster.find_file(CHANNEL, parent.ts, LOG.name) == shared
+    assert await poster.find_file(CHANNEL, parent.ts, "rank-0.err") is None
+
+
+async def test_a_file_that_never_shows_is_in_doubt(slack: FakeSlack, poster: SlackPoster, parent: Posted) -> None:
+    slack.files.swallow = True
+    with pytest.raises(Unreachable, match="does not show"):
+        await SlackPoster(web_client(BOT_TOKEN, slack.base_url), visible_seconds=0.3).upload(CHANNEL, parent.ts, LOG)
+    assert await poster.find_file(CHANNEL, parent.ts, LOG.name) is None
+
+
+async def test_a_file_whose_answer_was_lost_is_found_and_not_shared_twice(
+    slack: FakeSlack, poster: SlackPoster, parent: Posted
+) -> None:
+    slack.fail("files.completeUploadExternal", "drop-after")
+    with pytest.raises(Unreachable):
+        await poster.upload(CHANNEL, parent.ts, LOG)
+    assert len(slack.called("files.completeUploadExternal")) == 1
+    await until(lambda: slack.files.shared(CHANNEL, parent.ts))
+    assert await poster.find_file(CHANNEL, parent.ts, LOG.name) is not None
+
+
+async def test_without_the_scope_to_look_slack_is_believed(
+    slack: FakeSlack, poster: SlackPoster, parent: Posted
+) -> None:
+    slack.workspace.missing_scopes.add("files:read")
+    assert (await poster.upload(CHANNEL, parent.ts, LOG)).channel == CHANNEL
+
+
+async def test_without_the_scope_to_share_the_remedy_names_it(
+    slack: FakeSlack, poster: SlackPoster, parent: Posted
+) -> None:
+    slack.workspace.missing_scopes.add("files:write")
+    with pytest.raises(Refused) as refused:
+        await poster.upload(CHANNEL, parent.ts, LOG)
+    assert "files:write" in refused.value.remedy
+
+
+async def test_an_empty_log_is_a_file_too(slack: FakeSlack, poster: SlackPoster, parent: Posted) -> None:
+    await poster.upload(CHANNEL, parent.ts, SlackFile("empty.err", "empty.err", ""))
+    assert slack.files.shared(CHANNEL, parent.ts)[0].content
+
+
+async def test_the_address_of_a_message_costs_no_call(slack: FakeSlack, poster: SlackPoster) -> None:
+    assert poster.link(Posted(CHANNEL, "1.000001")) is None
+    posted = await poster.post(CHANNEL, MESSAGE, KEY)
+    asked = await poster._client.chat_getPermalink(channel=CHANNEL, message_ts=posted.ts)
+    calls = len(slack.calls)
+    assert poster.link(posted) == asked["permalink"]
+    assert len(slack.calls) == calls
