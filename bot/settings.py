@@ -27,6 +27,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from bot.digest.settings import Digest
 from bot.routing.settings import Route, Routing
 from bot.section import Section
 from storage.folding import Folding as FoldingRules
@@ -211,6 +212,7 @@ class Settings(BaseSettings):
     slack: Slack = Field(default_factory=Slack)
     routes: tuple[Route, ...] = ()
     routing: Routing = Routing()
+    digest: Digest = Digest()
     limits: Limits = Limits()
     pipeline: Pipeline = Pipeline()
     folding: Folding = Folding()
