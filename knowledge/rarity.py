@@ -17,13 +17,17 @@ _PAIRS = (
 """Pairs of characters in healthy logs, the most frequent first."""
 
 _FREQUENCY = {_PAIRS[start : start + 2]: len(_PAIRS) - start for start in range(0, len(_PAIRS), 2)}
+_COMMON = len(_PAIRS) + 1  # more than any frequency
 _ENOUGH = 10  # characters that are kept at least
 
 
 def rare_beginning(literal: str) -> str:
     """The beginning of a literal, at least 10 characters of it, that ends most unlike healthy text; the longest of equals."""
-    return min(
-        (literal[:end] for end in range(len(literal), _ENOUGH - 1, -1)),
-        key=lambda beginning: _FREQUENCY.get(beginning[-2:], 0),
-        default=literal,
-    )
+    best, least = literal, _COMMON
+    for end in range(len(literal), _ENOUGH - 1, -1):
+        frequency = _FREQUENCY.get(literal[end - 2 : end], 0)
+        if frequency < least:
+            best, least = literal[:end], frequency
+        if not least:
+            break
+    return best

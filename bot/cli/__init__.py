@@ -1,5 +1,5 @@
 """Command line: `firstfault`."""
 
-from bot.cli.main import app
+from bot.cli.start import app
 
 __all__ = ["app"]

@@ -1,5 +1,5 @@
 """`python -m bot.cli` is `firstfault`."""
 
-from bot.cli.main import app
+from bot.cli import app
 
-app(prog_name="firstfault")
+app()

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import shutil
 import sys
-import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
 from enum import IntEnum
 from pathlib import Path
 
-from bot import terminal
 from bot.cli import output
 from knowledge import diagnose
 from knowledge.diagnosis import Diagnosis, Outcome
@@ -34,6 +32,8 @@ def run(paths: Sequence[Path], *, as_json: bool) -> Status:
     with ExitStack() as stack:
         try:
             if any(map(_flows, paths)):
+                import tempfile
+
                 spool = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="firstfault-")))
                 paths = [_spooled(path, spool, number) if _flows(path) else path for number, path in enumerate(paths)]
             diagnosis = diagnose(paths)
@@ -68,4 +68,6 @@ def _for_programs(diagnosis: Diagnosis) -> str:
 
 
 def _for_people(diagnosis: Diagnosis, job: JobFacts) -> str:
+    from bot import terminal  # not loaded for programs
+
     return terminal.render(diagnosis, job, width=output.width(), colour=output.coloured())

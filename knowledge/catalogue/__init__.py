@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import os
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-import yaml
 from pydantic import ValidationError
 
-from knowledge.cache import parse_all, parse_yaml
+from knowledge.cache import MalformedYamlError, parse_all, parse_yaml
 from knowledge.reading.marks import FINISHED, MARKS
 from knowledge.scanning import SignatureScanner
 from knowledge.signature import Signature
@@ -43,19 +43,38 @@ class Catalogue:
 def read_entry(path: Path) -> Signature:
     """Read one entry and run its samples. Raises CatalogueError."""
     try:
-        return _entry(path, parse_yaml(path), checked=False)
-    except yaml.YAMLError as error:
-        raise CatalogueError(f"{path.parent.name}/{path.name}: {error}") from error
+        entry = _entry(path, parse_yaml(path), checked=False)
+    except MalformedYamlError as error:
+        raise CatalogueError(f"{_name(path)}: {error}") from error
+    if entry.id != path.stem:
+        raise CatalogueError(f"{_name(path)}: the id inside is {entry.id!r}; name the file after it")
+    return entry
 
 
 def _entry(path: Path, document: object, *, checked: bool) -> Signature:
     try:
-        entry = Signature.model_validate(document, context={"checked": checked})
+        return Signature.model_validate(document, context={"checked": checked})
     except ValidationError as error:
-        raise CatalogueError(f"{path.parent.name}/{path.name}: {error}") from error
-    if entry.id != path.stem:
-        raise CatalogueError(f"{path.parent.name}/{path.name}: the id inside is {entry.id!r}; name the file after it")
-    return entry
+        raise CatalogueError(f"{_name(path)}: {error}") from error
+
+
+def _name(path: Path) -> str:
+    return f"{path.parent.name}/{path.name}"
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    """The entries' files, by layer and name."""
+    for layer in sorted(entry.path for entry in os.scandir(folder) if entry.is_dir()):
+        for name in sorted(entry.name for entry in os.scandir(layer) if entry.name.endswith(".yaml")):
+            yield Path(layer, name)
+
+
+def _parsed(paths: Sequence[Path], *, checked: bool) -> Sequence[Signature]:
+    try:
+        documents = parse_all(paths)
+    except MalformedYamlError as error:
+        raise CatalogueError(f"below {paths[0].parent.parent}: {error}") from error
+    return [_entry(path, document, checked=checked) for path, document in zip(paths, documents, strict=True)]
 
 
 def read_catalogue(folder: Path = FOLDER, *, checked: bool = False) -> Catalogue:
@@ -63,16 +82,13 @@ def read_catalogue(folder: Path = FOLDER, *, checked: bool = False) -> Catalogue
 
     Raises CatalogueError for a malformed entry, an id used twice, or a `yields_to` that names no entry.
     """
-    paths = sorted(folder.glob("*/*.yaml"))
-    try:
-        documents = parse_all(paths)
-    except yaml.YAMLError as error:
-        raise CatalogueError(f"below {folder}: {error}") from error
+    paths = [*_files(folder)]
     entries: dict[str, Signature] = {}
-    for path, document in zip(paths, documents, strict=True):
-        entry = _entry(path, document, checked=checked)
+    for path, entry in zip(paths, _parsed(paths, checked=checked), strict=True):
+        if entry.id != path.stem:
+            raise CatalogueError(f"{_name(path)}: the id inside is {entry.id!r}; name the file after it")
         if entry.id in entries:
-            raise CatalogueError(f"{path.parent.name}/{path.name}: the id {entry.id!r} is taken by another file")
+            raise CatalogueError(f"{_name(path)}: the id {entry.id!r} is taken by another file")
         entries[entry.id] = entry
     for entry in entries.values():
         unknown = entry.yields_to - entries.keys()
