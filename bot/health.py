@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from asyncio import Task
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -71,7 +72,9 @@ class Health:
 
     async def _metrics(self, _request: web.Request) -> web.Response:
         if self.connection is not None:
-            self.metrics.slack_connected.set((await self.connection.state()).connected)
+            state = await self.connection.state()
+            self.metrics.slack_connected.set(state.connected)
+            self.metrics.slack_silence.set(math.inf if state.silent_seconds is None else state.silent_seconds)
         figures = self.metrics.exposition(await self.repository.outbox.backlog())
         return web.Response(body=figures, headers={"Content-Type": CONTENT_TYPE_LATEST})
 

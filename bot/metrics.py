@@ -36,6 +36,9 @@ class Metrics:
         self.slack_connected = Gauge(
             "firstfault_slack_connected", "1 while Slack can reach us", registry=self._registry
         )
+        self.slack_silence = Gauge(
+            "firstfault_slack_silence_seconds", "Since Slack was last heard on the socket", registry=self._registry
+        )
 
     def exposition(self, backlog: Backlog) -> bytes:
         """Return all figures in Prometheus' text format."""

@@ -12,9 +12,9 @@ from slack_sdk.web.async_client import AsyncWebClient
 from bot.doctor.finding import Finding, Level, fail, ok, warn
 from bot.routing.channels import named_in
 from bot.settings import Settings, SlackMode
+from bot.slack.api import answered, web_client
 from bot.slack.contract import PosterError, RateLimited, Refused, Unreachable
 from bot.slack.escape import literal
-from bot.slack.poster import answered, web_client
 from bot.slack.scopes import APP_SCOPE, EVENTS, missing
 
 MOST_CHANNELS = 50

@@ -13,8 +13,8 @@ from typing import Any
 import structlog
 from slack_sdk.web.async_client import AsyncWebClient
 
+from bot.slack.api import answered
 from bot.slack.contract import PosterError, RateLimited, Refused
-from bot.slack.poster import answered
 
 KNOWN_SECONDS = 24 * 3600.0
 UNKNOWN_SECONDS = 3600.0

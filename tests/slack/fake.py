@@ -93,6 +93,7 @@ class FakeSlack(People):
         self.faults: deque[Fault] = deque()
         self.sockets: list[web.WebSocketResponse] = []
         self.silent = False  # keep sockets open but answer no ping
+        self.greets = True  # says hello on a new socket
         self.http_address = ""
         self.echo = False
         self.slowest = 0.0  # seconds to the slowest acknowledgement
@@ -265,7 +266,8 @@ class FakeSlack(People):
         socket = web.WebSocketResponse(autoping=False)
         await socket.prepare(request)
         self.sockets.append(socket)
-        await socket.send_str(json.dumps({"type": "hello", "num_connections": len(self.sockets)}))
+        if self.greets:
+            await socket.send_str(json.dumps({"type": "hello", "num_connections": len(self.sockets)}))
         async for frame in socket:
             if frame.type is WSMsgType.PING and not self.silent:
                 await socket.pong(frame.data)
