@@ -11,7 +11,7 @@ from bot.digest.advice import Advice
 from bot.digest.numbers import Numbers
 from bot.digest.tables import Table, bars, causes
 from bot.slack import rich
-from bot.slack.contract import Block, SlackMessage
+from bot.slack.contract import Block, Posted, SlackMessage
 from bot.slack.escape import literal, mrkdwn
 from storage.past import OpenEpisode
 
@@ -23,8 +23,8 @@ NATIVE = frozenset({"data_visualization", "table"})
 
 _PLAIN = "digest-plain"  # the mark of a message that does without them
 
-Link = Callable[[str, str], str | None]
-"""From a channel and a `ts` to the address of that message."""
+Link = Callable[[Posted], str | None]
+"""From where a message stands to its address."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Setting:
     channel: str | None = None
     native: bool = True
     late: datetime | None = None
-    link: Link = lambda _channel, _ts: None
+    link: Link = lambda _posted: None
 
 
 def render(numbers: Numbers, advice: Advice | None, setting: Setting) -> SlackMessage:
@@ -150,7 +150,7 @@ def _listed(heading: str, items: list[list[rich.Element]], hidden: str) -> list[
 def _open(episode: OpenEpisode, setting: Setting) -> list[rich.Element]:
     name = literal(words.job(episode), 200)
     place = next((each for each in episode.messages if setting.channel in (None, each[0])), None)
-    address = setting.link(*place) if place else None
+    address = setting.link(Posted(*place)) if place else None
     shown: rich.Element = {"type": "link", "url": address, "text": name} if address else rich.bold(name)
     return [shown, rich.plain(literal(words.standing(episode, setting.now), 400))]
 

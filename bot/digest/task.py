@@ -42,10 +42,6 @@ _REFUSED_BLOCKS = frozenset({"invalid_blocks", "invalid_attachments", "invalid_b
 log = structlog.get_logger(__name__)
 
 
-def _no_link(_channel: str, _ts: str) -> str | None:
-    return None
-
-
 @dataclass
 class Digests:
     """The weekly digests of all channels.
@@ -59,7 +55,7 @@ class Digests:
     schedules: Sequence[Schedule]
     queued: Callable[[], None] = lambda: None
     now: Callable[[], datetime] = utc_now
-    link: Link = _no_link
+    link: Link = lambda _posted: None
     native: bool = True
 
     def __post_init__(self) -> None:

@@ -85,7 +85,7 @@ class SlackMessage:
 
     text: str
     blocks: list[Block]
-    colour: str  # "#rrggbb", the bar beside the blocks
+    colour: str  # "#rrggbb", the bar beside the blocks; empty: no bar
 
 
 @dataclass(frozen=True, slots=True)

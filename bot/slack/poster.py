@@ -26,6 +26,8 @@ Found = dict[str, Any]
 
 def wire(message: SlackMessage) -> dict[str, Any]:
     """Return the arguments of chat.postMessage and chat.update: headline first, the rest beside the coloured bar."""
+    if not message.colour:
+        return {"text": message.text, "blocks": message.blocks, "attachments": []}
     above, beside = message.blocks[:HEADLINE_BLOCKS], message.blocks[HEADLINE_BLOCKS:]
     attachments = [{"color": message.colour, "blocks": beside}] if beside else []
     return {"text": message.text, "blocks": above, "attachments": attachments}

@@ -16,7 +16,7 @@ _LINK = re.compile(r"<(https?://[^|>]+)\|([^>]*)>")
 
 def as_text(message: SlackMessage, *, width: int = 100, coloured: bool = False) -> str:
     """Return the message as lines of about `width` columns; log lines are never wrapped, so they can be searched."""
-    bar = f"{_foreground(message.colour)}▌{_END} " if coloured else "| "
+    bar = f"{_foreground(message.colour)}▌{_END} " if coloured and message.colour else "| "
     lines = [line for block in message.blocks for line in [*_block(block, max(40, width - 2), coloured), ""]]
     return "\n".join((bar + line).rstrip() for line in lines[:-1])
 
@@ -34,6 +34,13 @@ def _block(block: dict[str, Any], width: int, coloured: bool) -> Iterator[str]:
         words = " ".join(_readable(element["text"]) for element in block["elements"])
         for line in textwrap.wrap(words, width):
             yield _styled(line, _DIM, coloured)
+    elif kind == "section":
+        if "text" in block:
+            yield from _wrapped(_readable(block["text"]["text"]), width)
+        for field in block.get("fields", []):
+            name, _, value = _readable(field["text"]).partition("\n")
+            label = _styled(name.strip("*"), _BOLD, coloured)
+            yield from _wrapped(f"{label}: {value}".replace("\n", ", "), width)
     elif kind == "rich_text":
         for element in block["elements"]:
             yield from _element(element, width, coloured)
