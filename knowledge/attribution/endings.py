@@ -8,17 +8,7 @@ from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Exit
-
-_SIGNALS = {
-    4: "illegal-instruction",
-    6: "native-abort",
-    7: "bus-error",
-    8: "native-abort",
-    9: "killed-unknown",
-    11: "segfault",
-    1: "hangup",
-    2: "cancelled",
-}
+from knowledge.tables.exits import signals
 
 
 def propose(view: CaseView) -> Iterator[Hypothesis]:
@@ -31,7 +21,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
             groups.setdefault(ended.code, []).append(ended)
     for code, exits in groups.items():
         ranks = sorted({ended.rank for ended in exits if ended.rank is not None})
-        cause = _SIGNALS.get(-code, "silent-exit") if code < 0 else "silent-exit"
+        cause = _cause(code)
         score = 0.84 if len(ranks) == 1 else 0.6
         if any(ended.last_spawned for ended in exits):
             score -= 0.12
@@ -76,22 +66,17 @@ def _telling(view: CaseView, rank: int, ended: Exit) -> bool:
     return not (ended.code == 1 and not ended.first)
 
 
+def _cause(code: int) -> str:
+    """What it means that a process ended so and said nothing."""
+    signal = signals().get(-code)
+    return signal.cause if signal else "silent-exit"
+
+
 def describe(code: int) -> str:
     """`-9` → "signal 9 (SIGKILL)"; 3 → "exit code 3"."""
-    names = {
-        1: "SIGHUP",
-        2: "SIGINT",
-        4: "SIGILL",
-        6: "SIGABRT",
-        7: "SIGBUS",
-        8: "SIGFPE",
-        9: "SIGKILL",
-        11: "SIGSEGV",
-        15: "SIGTERM",
-    }
     if code < 0:
-        name = names.get(-code)
-        return f"signal {-code}" + (f" ({name})" if name else "")
+        signal = signals().get(-code)
+        return f"signal {-code}" + (f" ({signal.name})" if signal else "")
     return f"exit code {code}"
 
 

@@ -10,6 +10,7 @@ from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit
 from knowledge.signature import Scope, SignatureRole, SourceKind
+from knowledge.tables.xids import consequences
 
 _KINDS = (SourceKind.KERNEL, SourceKind.NODE)
 _BEFORE_START = 3600.0  # seconds before the job's start from which a node's state still matters
@@ -20,7 +21,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
     """One hypothesis for each host with a root line in its kernel log or reports."""
     by_host: dict[str, list[Hit]] = {}
     for hit in view.case.hits:
-        if hit.place.source.kind in _KINDS and hit.signature.role is SignatureRole.ROOT and in_time(view, hit):
+        if hit.place.source.kind in _KINDS and _accuses(hit) and in_time(view, hit):
             host = hit.captures.get("host") or hit.place.host or ""
             by_host.setdefault(host, []).append(hit)
     for host, hits in by_host.items():
@@ -49,6 +50,11 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
             proofs=[Proof(lead.place, Role.ROOT, lead.signature.id), *(Proof(hit.place, Role.CONFIRMATION, hit.signature.id) for hit in rest)],
             signature=lead.signature, captures=lead.captures, missing=missing,
         )  # fmt: skip
+
+
+def _accuses(hit: Hit) -> bool:
+    """Whether a line can be where it began: no Xid that only follows from another fault."""
+    return hit.signature.role is SignatureRole.ROOT and hit.signature.id not in consequences()
 
 
 def _may_be(view: CaseView, rank: int, lead: Hit) -> bool:

@@ -9,32 +9,20 @@ from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit
 from knowledge.signature import Scope, SignatureRole, SourceKind
+from knowledge.tables.exits import Kind, job_state, job_states
 
-_STATES = {
-    "TIMEOUT": "time-limit",
-    "DEADLINE": "time-limit",
-    "DEADLINEEXCEEDED": "time-limit",
-    "PREEMPTED": "preempted",
-    "NODE_FAIL": "node-failure",
-    "BOOT_FAIL": "node-failure",
-    "OUT_OF_MEMORY": "host-oom",
-    "CANCELLED": "cancelled",
-    "EVICTED": "evicted",
-}
-_WELL = ("COMPLETED", "SUCCEEDED", "COMPLETE")
+_STATES = {state.state: state.cause for state in job_states().values() if state.cause}
+_OVERRULING = ("DEADLINEEXCEEDED", "EVICTED", "PREEMPTED")  # as the reason of a pod or job that "Failed"
+_WELL = frozenset(state.state for state in job_states().values() if state.kind is Kind.WELL)
 
 
 def state_of(view: CaseView) -> str:
     """The scheduler's word for the job's end, upper case without what follows it; empty when not known."""
-    words = (view.case.job.state or "").replace(" ", "").upper()
-    if words.startswith("CANCELLED"):
-        return "CANCELLED"
-    if words == "FAILED" and (view.case.job.reason or "").upper().replace(" ", "") in (
-        "DEADLINEEXCEEDED",
-        "EVICTED",
-        "PREEMPTED",
-    ):
-        return (view.case.job.reason or "").upper().replace(" ", "")
+    word = view.case.job.state or ""
+    known = job_state(word)
+    words = known.state if known else word.replace(" ", "").upper()
+    if words == "FAILED" and (reason := job_state(view.case.job.reason or "")) and reason.state in _OVERRULING:
+        return reason.state
     return words
 
 

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import re
-import signal as signals
 from collections.abc import Iterator, Sequence
 
 from knowledge.reading.bundle import Source
 from knowledge.reading.evidence import Exit, Place
+from knowledge.tables.exits import signal_of, signals
 
-_WORDS = {
-    "segmentation fault": signals.SIGSEGV,
-    "killed": signals.SIGKILL,
-    "aborted": signals.SIGABRT,
-    "terminated": signals.SIGTERM,
-    "bus error": signals.SIGBUS,
-    "illegal instruction": signals.SIGILL,
-    "floating point exception": signals.SIGFPE,
-    "hangup": signals.SIGHUP,
-    "interrupt": signals.SIGINT,
-    "out of memory": signals.SIGKILL,
-    "user defined signal 1": signals.SIGUSR1,
-    "user defined signal 2": signals.SIGUSR2,
-}
+_WORDS = {signal.word.lower(): number for number, signal in signals().items()} | {"out of memory": 9}
+"""How srun names a signal. A step that exceeded its memory was killed."""
+_NAMES = {signal.name: number for number, signal in signals().items()}
 
 _TORCHRUN_FAILED = re.compile(r"failed \(exitcode: (?P<code>-?\d+)\) local_rank: (?P<local>\d+) \(pid: (?P<pid>\d+)\)")
 _AGENT = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +(?P<pid>\d+) ")
@@ -84,7 +73,8 @@ def number_attempts(exits: Sequence[Exit], last: int) -> None:
 
 def _shell(code: int) -> int:
     """A shell's 128+N means signal N."""
-    return -(code - 128) if 128 < code < 160 else code
+    signal = signal_of(code)
+    return code if signal is None else -signal
 
 
 class ExitReader:
@@ -141,7 +131,7 @@ class ExitReader:
             yield Exit(place, code, int(found["rank"]), pid=int(found["pid"]), by="slurmd")
         elif found := _SPAWN.search(text):
             name = found["signal"]
-            code = -int(getattr(signals, name, signals.SIGKILL)) if name else int(found["code"])
+            code = -_NAMES.get(name, 9) if name else int(found["code"])
             yield Exit(place, code, int(found["rank"]), first=True, by="spawn")
 
     def _srun(self, found: re.Match[str], place: Place) -> Iterator[Exit]:
@@ -153,7 +143,7 @@ class ExitReader:
             word = how.lower().split(" (core")[0].strip(" .")
             if word not in _WORDS:
                 return
-            code = -int(_WORDS[word])
+            code = -_WORDS[word]
         tasks = expand(found["tasks"])[: 2 * MOST - self._tasks]
         self._tasks += len(tasks)
         for task in tasks:
