@@ -1,4 +1,4 @@
-"""What Firstfault asks Slack to allow, why, and what it does without. Manifests, docs and `doctor` follow this list."""
+"""What Firstfault asks Slack for, why, and what it does without. Manifests, docs and `doctor` follow these lists."""
 
 from __future__ import annotations
 
@@ -53,6 +53,9 @@ EVENTS = {
     "app_home_opened": None,
 }
 """The events to subscribe to, each with the scope it needs."""
+
+SHORTCUT = "diagnose_log"
+"""The callback id of the message shortcut."""
 
 METHODS: dict[str, tuple[str, ...]] = {
     "apps.connections.open": (),  # the app token's
