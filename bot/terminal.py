@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from bot.slack import phrases
-from bot.slack.contract import State
+from bot.slack.contract import IncidentStatus
 from bot.slack.escape import clean, cut
 from knowledge.diagnosis import Diagnosis, Evidence, Outcome, Role
 from knowledge.job import JobFacts
@@ -111,7 +111,7 @@ class _Page(Layout):
     def verdict(self, diagnosis: Diagnosis, job: JobFacts) -> Iterator[str]:
         failed = diagnosis.outcome is Outcome.FAILED
         mark = self.style.bad("✗") if failed else self.style.good("✓")
-        headline = phrases.headline(job, diagnosis, State.OPEN)
+        headline = phrases.headline(job, diagnosis, IncidentStatus())
         first, *rest = self.wrapped(one_line(headline), 2)
         yield f"{mark} {self.style.strong(first.strip())}"
         yield from rest

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from datetime import datetime
 
 ELLIPSIS = "…"
 
@@ -64,6 +65,16 @@ def link(url: str, label: str, limit: int = 3000) -> str:
         return shown
     linked = f"<{address.replace('&', '&amp;')}|{shown}>"
     return linked if len(linked) <= limit else shown
+
+
+def person(user: str) -> str:
+    """Return a live mention of a person by Slack's id; what is no id stays plain text."""
+    return f"<@{user}>" if re.fullmatch(r"[UW][A-Z0-9]{1,30}", user) else mrkdwn(user, 60)
+
+
+def moment(at: datetime) -> str:
+    """Return a date and time that every reader sees by the own clock."""
+    return f"<!date^{int(at.timestamp())}^{{date_short_pretty}} {{time}}|{at.day} {at:%b %H:%M %Z}>"
 
 
 def cut(text: str, limit: int) -> str:

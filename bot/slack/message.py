@@ -6,9 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from bot.slack import phrases, rich
+from bot.slack import buttons, phrases, rich, standing
 from bot.slack.contract import Block, IncidentStatus, SlackMessage, State
-from bot.slack.escape import link, literal, mrkdwn
+from bot.slack.escape import link, literal, mrkdwn, person
+from bot.slack.members import members
 from knowledge.diagnosis import Diagnosis, Evidence, Outcome, Role
 from knowledge.job import JobFacts
 
@@ -18,6 +19,7 @@ HEADLINE_BLOCKS = 3
 MAX_BLOCKS = 12
 MAX_CHARACTERS = 12_000  # of all blocks as JSON; Slack refuses from about 13,200 on
 MAX_TEXT = 4_000
+ROOM = 400  # characters of both, for a remark that the message is late
 
 _LOOKS = {
     State.OPEN: ("🔴", "#c62828"),
@@ -26,6 +28,7 @@ _LOOKS = {
     State.MUTED: ("⚪", "#9e9e9e"),
 }
 _NO_FAILURE = ("⚪", "#9e9e9e")
+_RECOVERED = ("🔵", "#1d9bd1")
 _PROOF = {Role.ROOT: 0, Role.CONFIRMATION: 1, Role.CONTEXT: 2, Role.CASCADE: 3}
 _STRONG = {Role.ROOT, Role.CONFIRMATION}
 
@@ -43,38 +46,72 @@ class _Limits:
     facts: int = 3
     fact: int = 400
     summary: int = 600
+    members: int = 20
 
 
-_EVER_TIGHTER = (_Limits(), _Limits(2, 300, 5, 300, 2, 300, 2, 300, 400), _Limits(1, 200, 3, 150, 1, 150, 1, 150, 200))
+_EVER_TIGHTER = (
+    _Limits(),
+    _Limits(2, 300, 5, 300, 2, 300, 2, 300, 400, 15),
+    _Limits(2, 250, 4, 200, 2, 200, 2, 200, 300, 10),
+    _Limits(1, 200, 3, 150, 1, 150, 1, 150, 200, 5),
+)
 
 
 def render(job: JobFacts, diagnosis: Diagnosis, status: IncidentStatus) -> SlackMessage:
     """Return the message for an incident. Whatever the inputs hold, it fits Slack's limits and nothing is live."""
-    emoji, colour = _LOOKS[status.state] if diagnosis.outcome is Outcome.FAILED else _NO_FAILURE
-    headline = f"{emoji} {phrases.headline(job, diagnosis, status.state)}"
+    emoji, colour = _look(diagnosis, status)
+    headline = f"{emoji} {phrases.headline(job, diagnosis, status)}"
     blocks: list[Block] = []
     for limits in _EVER_TIGHTER:
         blocks = _blocks(headline, job, diagnosis, status, limits)
-        if len(json.dumps(blocks, ensure_ascii=False)) <= MAX_CHARACTERS:
+        if len(json.dumps(blocks, ensure_ascii=False)) <= MAX_CHARACTERS - ROOM:
             break
     return SlackMessage(text=_story(headline, job, diagnosis, status), blocks=blocks, colour=colour)
 
 
+def render_merged(job: JobFacts, into: str | None) -> SlackMessage:
+    """Return what a message says whose incidents another one tells; `into` is the address of that one."""
+    name = mrkdwn(job.name or f"Job {job.job_id or ''}".strip(), 100)
+    told = f"⚪ {name} failed as many jobs did: folded into {link(into, 'one message') if into else 'one message'}."
+    return SlackMessage(text=told, blocks=[rich.context(told)], colour="")
+
+
+def _look(diagnosis: Diagnosis, status: IncidentStatus) -> tuple[str, str]:
+    if diagnosis.outcome is not Outcome.FAILED:
+        return _NO_FAILURE
+    if phrases.stands(status) == "recovered":
+        return _RECOVERED
+    return _LOOKS[status.state]
+
+
 def _blocks(headline: str, job: JobFacts, diagnosis: Diagnosis, status: IncidentStatus, limits: _Limits) -> list[Block]:
     proof, remedy, unknown = _proof(diagnosis, limits), _remedy(diagnosis, limits), _unknown(diagnosis, limits)
+    done = standing.deeds(status)
     parts = [
         rich.header(headline),
-        rich.context(mrkdwn(_facts(job), 500)),
+        rich.context(_facts_line(job, status)),
         _verdict(job, diagnosis, limits),
+        rich.context(done) if done else None,
+        members(status, limits.members),
         proof,
         *((unknown, remedy) if _guess(diagnosis) else (remedy, unknown)),
         _footer(job, diagnosis, status),
+        buttons.row(diagnosis, status),
     ]
     return [block for block in parts if block is not None]
 
 
-def _facts(job: JobFacts) -> str:
-    return " · ".join(phrases.facts(job)) or "The scheduler's facts about this job are not known."
+def _facts_line(job: JobFacts, status: IncidentStatus) -> str:
+    """The facts, and the owner's mention: the only one that wakes anybody."""
+    facts = mrkdwn(_facts(job, status), 500)
+    return f"{facts} · {person(status.owner)}" if status.owner else facts
+
+
+def _facts(job: JobFacts, status: IncidentStatus) -> str:
+    facts = phrases.facts(job)
+    if phrases.several_jobs(status) and facts:
+        return " · ".join([f"The one below: {job.name}" if job.name else "The one below", *facts])
+    return " · ".join(facts) or "The scheduler's facts about this job are not known."
 
 
 def _verdict(job: JobFacts, diagnosis: Diagnosis, limits: _Limits) -> Block:
@@ -172,46 +209,44 @@ def _unknown(diagnosis: Diagnosis, limits: _Limits) -> Block | None:
 
 
 def _footer(job: JobFacts, diagnosis: Diagnosis, status: IncidentStatus) -> Block:
-    shown = [mrkdwn(part, 200) for part in _standing(job, diagnosis, status)]
+    sure = [mrkdwn(part, 200) for part in (phrases.certainty(diagnosis), phrases.reported(status)) if part]
     if status.url:
-        shown.append(link(status.url, "Incident"))
-    return rich.context(" · ".join(shown))
-
-
-def _standing(job: JobFacts, diagnosis: Diagnosis, status: IncidentStatus) -> list[str]:
-    failed = diagnosis.outcome is Outcome.FAILED
-    parts = [
-        phrases.certainty(diagnosis),
-        phrases.recurrence(status, job.ended_at) if failed else "",
-        phrases.reported(status),
-    ]
-    return [part for part in parts if part]
+        sure.append(link(status.url, "Incident"))
+    lines = [" · ".join(sure)]
+    if diagnosis.outcome is Outcome.FAILED:
+        lines.append(standing.seen(status, job.ended_at))
+    return rich.context("\n".join(lines))
 
 
 def _story(headline: str, job: JobFacts, diagnosis: Diagnosis, status: IncidentStatus) -> str:
     """All of it in plain words, for notifications, screen readers and clients without blocks."""
     where = phrases.where(diagnosis.initiating)
-    lines = [
-        f"{headline} ({_facts(job)})",
-        f"{_title(diagnosis)}{f' on {where}' if where else ''}. {_told(job, diagnosis, 600)}".rstrip(),
-    ]
-    lines += [f"{_origin(evidence)}: {literal(evidence.text, 400)}" for evidence in _proving(diagnosis)[:1]]
-    lines += [f"Fix {number}: {literal(step, 300)}" for number, step in enumerate(diagnosis.fix[:4], 1)]
-    lines += [f"Verify: {literal(step.run, 200)} → {literal(step.expect, 200)}" for step in diagnosis.verify[:1]]
+    failed = diagnosis.outcome is Outcome.FAILED
+    raw = [f"{_title(diagnosis)}{f' on {where}' if where else ''}. {_told(job, diagnosis, 600)}".rstrip()]
+    raw += [f"{_origin(evidence)}: {literal(evidence.text, 400)}" for evidence in _proving(diagnosis)[:1]]
+    raw += [f"Fix {number}: {literal(step, 300)}" for number, step in enumerate(diagnosis.fix[:4], 1)]
+    raw += [f"Verify: {literal(step.run, 200)} → {literal(step.expect, 200)}" for step in diagnosis.verify[:1]]
     if diagnosis.missing and _guess(diagnosis):
-        lines.append(f"What would decide it: {literal(diagnosis.missing[0], 400)}")
-    if diagnosis.outcome is Outcome.FAILED:
-        lines.append(f"Restart: {phrases.restart(diagnosis)}")
-    lines.append(" · ".join(_standing(job, diagnosis, status)))
-    return _fitted(lines)
+        raw.append(f"What would decide it: {literal(diagnosis.missing[0], 400)}")
+    if failed:
+        raw.append(f"Restart: {phrases.restart(diagnosis)}")
+    raw.append(" · ".join(part for part in (phrases.certainty(diagnosis), phrases.reported(status)) if part))
+    return _fitted(
+        [
+            f"{mrkdwn(headline, 300)} ({_facts_line(job, status)})",
+            standing.deeds(status),
+            *(mrkdwn(line, 1_000) for line in raw),
+            standing.seen(status, job.ended_at) if failed else "",
+        ]
+    )
 
 
 def _fitted(lines: Sequence[str]) -> str:
-    """Escaped lines, as many as MAX_TEXT holds."""
-    text = ""
+    """Escaped lines, as many as fit; none is cut, so that no mention and no entity is."""
+    kept: list[str] = []
+    room = MAX_TEXT - ROOM
     for line in lines:
-        room = MAX_TEXT - len(text) - 1
-        if room < 40:
-            break
-        text += ("\n" if text else "") + mrkdwn(line, min(1_000, room))
-    return text
+        if line and len(line) < room:
+            kept.append(line)
+            room -= len(line) + 1
+    return "\n".join(kept)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from bot.slack.contract import IncidentStatus, State
+from bot.slack.contract import IncidentStatus, Member, State
 from knowledge.diagnosis import Diagnosis, Initiating, Outcome, Restart
 from knowledge.job import JobFacts
 
@@ -20,6 +20,15 @@ _RESTART = {
     Restart.UNSAFE: "not yet, it would do harm",
     Restart.UNKNOWN: "cannot say before more is known",
 }
+RESOLUTIONS = {
+    "fixed": "fixed",
+    "node-drained": "node drained",
+    "code-fixed": "code fixed",
+    "configuration": "configuration changed",
+    "false-alarm": "false alarm",
+    "not-worth-it": "not worth it",
+    "other": "other",
+}
 _SCHEDULERS = {"slurm": "Slurm", "kubernetes": "Kubernetes"}
 
 
@@ -32,9 +41,9 @@ def duration(seconds: float) -> str:
     left = max(0, round(seconds))
     shown: list[str] = []
     for unit, size in (("d", 86400), ("h", 3600), ("m", 60), ("s", 1)):
-        count, left = divmod(left, size)
-        if count or shown:
-            shown.append(f"{count} {unit}" if count else "")
+        whole, left = divmod(left, size)
+        if whole or shown:
+            shown.append(f"{whole} {unit}" if whole else "")
         if len(shown) == 2:
             break
     return " ".join(part for part in shown if part) or "0 s"
@@ -83,13 +92,42 @@ def where(initiating: Initiating) -> str:
     return ranks(initiating.ranks) if initiating.ranks else ""
 
 
-def headline(job: JobFacts, diagnosis: Diagnosis, state: State) -> str:
-    """`llama-70b-pretrain failed after 6 h 12 m`, and where it stands unless it is open."""
-    name = job.name or (f"Job {job.job_id}" if job.job_id else "A job")
-    verb = _verb(job, diagnosis)
-    ran = run_time(job)
-    stands = "" if state is State.OPEN else f" · {state.value}"
-    return f"{name} {verb}{f' after {ran}' if ran else ''}{stands}"
+def headline(job: JobFacts, diagnosis: Diagnosis, status: IncidentStatus) -> str:
+    """`llama-70b-pretrain failed after 6 h 12 m · 3 attempts`, and where it stands unless it is open."""
+    if several_jobs(status) and diagnosis.outcome is Outcome.FAILED:
+        said = f"{count(status.member_count, 'failure')}: {diagnosis.cause.title or 'cause unknown'}"
+    else:
+        name = job.name or (f"Job {job.job_id}" if job.job_id else "A job")
+        ran = run_time(job)
+        said = f"{name} {_verb(job, diagnosis)}{f' after {ran}' if ran else ''}"
+        if status.member_count > 1:
+            noun = "attempt" if len({member.job_id for member in status.members}) == 1 else "incident"
+            said += f" · {count(status.member_count, noun)}"
+    return f"{said} · {standing}" if (standing := stands(status)) else said
+
+
+def stands(status: IncidentStatus) -> str:
+    """Where it stands, in a word; empty while nobody has done anything."""
+    if status.recovered_by and status.state in {State.OPEN, State.ACKNOWLEDGED}:
+        return "recovered"
+    return "" if status.state is State.OPEN else status.state.value
+
+
+def several_jobs(status: IncidentStatus) -> bool:
+    """Whether jobs of different names or people are told in one message."""
+    return len({(member.name, member.owner) for member in status.members}) > 1
+
+
+def job_of(member: Member) -> str:
+    """`48213 llama-70b`, and which attempt unless the first."""
+    words = [member.job_id, member.name if member.name != member.job_id else ""]
+    shown = " ".join(word for word in words if word) or member.incident_id
+    return f"{shown}, attempt {member.attempt + 1}" if member.attempt else shown
+
+
+def day(at: datetime, now: datetime | None) -> str:
+    """`2 Nov`; the year is added when it is not that of `now`."""
+    return f"{at.day} {at:%b}" + ("" if now is None or at.year == now.year else f" {at.year}")
 
 
 def _verb(job: JobFacts, diagnosis: Diagnosis) -> str:
@@ -120,29 +158,29 @@ def facts(job: JobFacts) -> list[str]:
 
 
 def _size(job: JobFacts) -> str:
-    nodes = _count(len(job.nodes), "node") if job.nodes else ""
+    nodes = count(len(job.nodes), "node") if job.nodes else ""
     if job.world_size is None:
         return nodes
-    size = _count(job.world_size, "rank")
+    size = count(job.world_size, "rank")
     return f"{size} on {nodes}" if nodes else size
 
 
 def collateral(job: JobFacts, diagnosis: Diagnosis) -> str:
     """One sentence on the ranks that failed only because others had; empty when there is nothing true to say."""
     named = diagnosis.collateral.ranks
-    count = max(diagnosis.collateral.count, len(set(named)))
+    fallen = max(diagnosis.collateral.count, len(set(named)))
     began = len(set(diagnosis.initiating.ranks))
     alone = bool(began or diagnosis.initiating.hosts)
     if not alone:
         return (
-            f"{_count(count, 'rank')} only {'reports' if count == 1 else 'report'} that another failed."
-            if count
+            f"{count(fallen, 'rank')} only {'reports' if fallen == 1 else 'report'} that another failed."
+            if fallen
             else ""
         )
-    if count == 1 and named:
+    if fallen == 1 and named:
         return f"Rank {named[0]} failed only because of it."
-    if count:
-        return f"{_count(count, 'other rank')} failed only because of it."
+    if fallen:
+        return f"{count(fallen, 'other rank')} failed only because of it."
     if began and job.world_size is not None and began < job.world_size:
         return "No other rank is known to have failed."
     return ""
@@ -166,30 +204,39 @@ def restart(diagnosis: Diagnosis) -> str:
 
 
 def recurrence(status: IncidentStatus, now: datetime | None) -> str:
-    """`3rd time since 2 Nov`; the year is added when it is not that of `now`."""
-    if status.occurrences <= 1:
+    """`3rd time since 2 Nov, last on 14 Nov, on gpu-n17, gpu-n03`; of several at once, how often it was before."""
+    earlier = status.occurrences - status.member_count
+    if earlier <= 0:
         return "first time seen"
-    seen = f"{_ordinal(status.occurrences)} time"
-    first = status.first_seen
-    if first is None:
-        return seen
-    day = f"{first.day} {first:%b}" + ("" if now is not None and first.year == now.year else f" {first.year}")
-    return f"{seen} since {day}"
+    times = (
+        f"{ordinal(status.occurrences)} time" if status.member_count == 1 else f"seen {count(earlier, 'time')} before"
+    )
+    parts = [f"{times} since {day(status.first_seen, now)}" if status.first_seen else times]
+    if status.last_seen and (status.first_seen is None or status.last_seen.date() != status.first_seen.date()):
+        parts.append(f"last on {day(status.last_seen, now)}")
+    if status.nodes:
+        parts.append(f"on {hosts(status.nodes)}")
+    return ", ".join(parts)
 
 
 def reported(status: IncidentStatus) -> str:
     """`37 of 64 nodes have reported` while some have not."""
     if status.reported is None or status.expected is None or status.reported >= status.expected:
         return ""
-    return (
-        f"{status.reported} of {_count(status.expected, 'node')} {'has' if status.expected == 1 else 'have'} reported"
-    )
+    return f"{status.reported} of {count(status.expected, 'node')} {'has' if status.expected == 1 else 'have'} reported"
 
 
-def _count(number: int, noun: str) -> str:
+def count(number: int, noun: str) -> str:
+    """`1 node`, `1 024 ranks`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}".replace(",", "\u202f")
 
 
-def _ordinal(number: int) -> str:
+def ordinal(number: int) -> str:
+    """`1st`, `22nd`, `113th`."""
     suffix = "th" if 10 <= number % 100 <= 20 else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{suffix}"
+
+
+def capital(text: str) -> str:
+    """The same, beginning with a capital letter."""
+    return text[:1].upper() + text[1:]

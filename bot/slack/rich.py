@@ -62,3 +62,20 @@ def preformatted(text: str) -> Element:
 def listing(style: Literal["ordered", "bullet"], items: Sequence[Sequence[Element]]) -> Element:
     """A numbered or dotted list."""
     return {"type": "rich_text_list", "style": style, "elements": [section(*item) for item in items]}
+
+
+def cell(text: str) -> Element:
+    """A cell of a table; Slack takes no empty ones."""
+    return {"type": "raw_text", "text": text or "–"}
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[int] = ()) -> Block:
+    """A table with a first row of heads; the columns of `right` are aligned to the right. Texts are cleaned already."""
+    settings = [{"align": "right" if column in right else "left"} for column in range(len(heads))]
+    lines = [[cell(text) for text in row] for row in (heads, *rows)]
+    return {"type": "table", "rows": lines, "column_settings": settings}
+
+
+def words(text: str) -> Element:
+    """A text object of plain text in which `:names:` stay words."""
+    return {"type": "plain_text", "text": text, "emoji": False}

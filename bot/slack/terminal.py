@@ -12,12 +12,15 @@ from bot.slack.contract import SlackMessage
 
 _BOLD, _DIM, _CYAN, _END = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
 _LINK = re.compile(r"<(https?://[^|>]+)\|([^>]*)>")
+_MOMENT = re.compile(r"<!date\^[^|>]*\|([^>]*)>")
+_PERSON = re.compile(r"<@([UW][A-Z0-9]+)>")
 
 
 def as_text(message: SlackMessage, *, width: int = 100, coloured: bool = False) -> str:
     """Return the message as lines of about `width` columns; log lines are never wrapped, so they can be searched."""
     bar = f"{_foreground(message.colour)}▌{_END} " if coloured and message.colour else "| "
-    lines = [line for block in message.blocks for line in [*_block(block, max(40, width - 2), coloured), ""]]
+    shown = [list(_block(block, max(40, width - 2), coloured)) for block in message.blocks]
+    lines = [line for block in shown if block for line in [*block, ""]]
     return "\n".join((bar + line).rstrip() for line in lines[:-1])
 
 
@@ -32,8 +35,8 @@ def _block(block: dict[str, Any], width: int, coloured: bool) -> Iterator[str]:
         yield from _wrapped(_styled(block["text"]["text"], _BOLD, coloured), width)
     elif kind == "context":
         words = " ".join(_readable(element["text"]) for element in block["elements"])
-        for line in textwrap.wrap(words, width):
-            yield _styled(line, _DIM, coloured)
+        for line in words.split("\n"):
+            yield from (_styled(part, _DIM, coloured) for part in textwrap.wrap(line, width))
     elif kind == "section":
         if "text" in block:
             yield from _wrapped(_readable(block["text"]["text"]), width)
@@ -41,9 +44,18 @@ def _block(block: dict[str, Any], width: int, coloured: bool) -> Iterator[str]:
             name, _, value = _readable(field["text"]).partition("\n")
             label = _styled(name.strip("*"), _BOLD, coloured)
             yield from _wrapped(f"{label}: {value}".replace("\n", ", "), width)
+    elif kind == "table":
+        yield from _table(block["rows"])
     elif kind == "rich_text":
         for element in block["elements"]:
             yield from _element(element, width, coloured)
+
+
+def _table(rows: list[list[dict[str, Any]]]) -> Iterator[str]:
+    lines = [[str(cell.get("text", cell.get("value", ""))) for cell in row] for row in rows]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    for line in lines:
+        yield "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
 
 
 def _element(element: dict[str, Any], width: int, coloured: bool) -> Iterator[str]:
@@ -65,6 +77,8 @@ def _inline(element: dict[str, Any], coloured: bool) -> str:
 
 def _part(part: dict[str, Any], coloured: bool) -> str:
     style = part.get("style", {})
+    if part["type"] == "user":
+        return f"@{part['user_id']}"
     if style.get("bold"):
         return _styled(part["text"], _BOLD, coloured)
     return _styled(part["text"], _CYAN, coloured) if style.get("code") else str(part["text"])
@@ -79,4 +93,5 @@ def _wrapped(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def _readable(mrkdwn: str) -> str:
-    return html.unescape(_LINK.sub(lambda found: f"{found[2]}: {found[1]}", mrkdwn))
+    plain = _MOMENT.sub(lambda found: found[1], _PERSON.sub(lambda found: f"@{found[1]}", mrkdwn))
+    return html.unescape(_LINK.sub(lambda found: f"{found[2]}: {found[1]}", plain))

@@ -105,8 +105,9 @@ def size(blocks: list[Any], attachments: list[Any]) -> int:
 
 
 def live(text: str) -> list[str]:
-    """Return what Slack would make live in mrkdwn: mentions, channel links, broadcasts, addresses."""
-    return re.findall(r"<[!@#][^>]*>?|<(?:https?|mailto)[^>]*>", text)
+    """Return what Slack would make live in mrkdwn: mentions, channel links, broadcasts, addresses. Dates do no harm."""
+    dated = re.sub(r"<!date\^\d+\^[^|<>]*\|[^|<>]*>", "", text)
+    return re.findall(r"<[!@#][^>]*>?|<(?:https?|mailto)[^>]*>", dated)
 
 
 def parsed_texts(blocks: list[dict[str, Any]]) -> Iterator[str]:
