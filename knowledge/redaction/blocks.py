@@ -86,11 +86,11 @@ _LINES_OF_SCALAR = 200
 def open_value(line: str) -> Block | None:
     """Return what a line without secrets opens when it ends in a name that says "secret"."""
     end = line[-_WIDTH:]
-    if (found := _NAME_AT_END.search(end)) and len(line) < _WIDTH:
+    if found := _NAME_AT_END.search(end):
         belongs = _BELONGS.search(end, max(0, found.start() - 80), found.start())
         head = end[: belongs.start() if belongs else found.start()]
-        if len(head) <= _LONGEST_HEAD:
-            return _Value(head, found["name"].lower(), prefix_of(end, found.start()), bool(found["style"]))
+        head = head if len(head) <= _LONGEST_HEAD and len(line) < _WIDTH else ""
+        return _Value(head, found["name"].lower(), prefix_of(end, found.start()), bool(found["style"]))
     if found := _OPTION_AT_END.search(end):
         return _ListItem(found["name"].lower())
     if (found := _VARIABLE_AT_END.search(end)) and is_secret_name(found["variable"]):
@@ -116,7 +116,8 @@ class _Value:
         if start is None or (MARK in line and not self.scalar):
             return None
         rest = line[start:]
-        deeper = len(rest) - len(rest.lstrip()) > len(self.head) - len(self.head.rstrip())
+        bare = self.head.rstrip()
+        deeper = len(rest) - len(rest.lstrip()) > (len(self.head) - len(bare) if start == len(bare) else 0)
         if self.scalar:
             span = _whole(rest) if deeper else None
             self.taken += 1

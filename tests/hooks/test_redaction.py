@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from knowledge.redaction import PLACEHOLDER
+from tests.knowledge.test_redaction import KEPT, KEPT_OVER_LINES, OVER_LINES
+from tests.knowledge.test_redaction import SECRETS as SECRETS_OF_THE_SERVICE
 
 SECRETS = {
     "aws-key": "found AKIAABCDEFGHIJKLMNOP in the environment",
@@ -25,7 +29,7 @@ SECRETS = {
     "password": "connecting to postgresql://trainer:hunter22@db:5432/runs",
     "email": "run of alice.example+ml@example.com",
     "munge-credential": "MUNGE:AwQFAABnotARealCredential0123:",
-    "private-key": '{"private_key": "-----BEGIN PRIVATE KEY-----\\nMIIBnotakey0123456789\\n-----END PRIVATE KEY-----"}',
+    "private-key": '{"pem": "-----BEGIN PRIVATE KEY-----\\nMIIBnotakey0123456789\\n-----END PRIVATE KEY-----"}',
 }
 VALUES = re.compile(
     "AKIAABC|hf_AbC|sk-proj|ghp_|glpat-|xoxb-|notarealhook|eyJ|0123456789|abcdef|hunter22|alice|AwQFAAB|MIIB|pass,w"
@@ -70,6 +74,78 @@ def test_a_name_that_says_secret_hides_its_value(redact: Any, line: str) -> None
 )
 def test_what_a_diagnosis_needs_stays(redact: Any, line: str) -> None:
     assert redact(line.encode()).decode() == line
+
+
+SAMPLES = [*SECRETS_OF_THE_SERVICE, *OVER_LINES]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+@pytest.mark.parametrize(("secret", "frame"), SAMPLES, ids=[frame for _, frame in SAMPLES])
+def test_what_the_service_would_hide_does_not_even_reach_it(
+    redact: Any, secret: str, frame: str, encoding: str
+) -> None:
+    text = f"rank 3 starts\n{frame.format(secret)}\nrank 3 ends\n".encode(encoding)
+    clean = redact(text)
+    assert secret not in clean.replace(b"\0", b"").decode("latin-1")
+    assert clean.count(b"\n") == text.count(b"\n")
+    assert redact(clean) == clean
+
+
+@pytest.mark.parametrize("text", [*KEPT, *KEPT_OVER_LINES])
+def test_what_the_service_would_keep_reaches_it(redact: Any, text: str) -> None:
+    assert redact(text.encode()).decode() == text
+
+
+@pytest.mark.parametrize("unseen", [b"\0", b"\x1b[31m", b"\x08"])
+def test_characters_that_nobody_sees_hide_no_secret_wherever_they_stand(redact: Any, unseen: bytes) -> None:
+    line = b"rank 3: got hf_abcdefghijklmnopqrstuvwxyz0123456789 and AKIAIOSFODNN7EXAMPLE"
+    for at in range(len(line) + 1):
+        clean = PLACEHOLDER.sub("*", redact(line[:at] + unseen + line[at:]).replace(unseen, b"").decode())
+        assert clean == "rank 3: got * and *", at
+
+
+TORN = [
+    ("qZ7xK9vB2m", "password = {}"),
+    ("qZ7xK9vB2m", "> Authorization: Bearer {}"),
+    ("qZ7xK9vB2m", "+ docker login -u train -p {} registry"),
+    ("qZ7x K9vB 2m", '"password": "{}", "port": 5432'),
+    ("hf_qZ7xK9vB2mW4tY6u", "got {} here"),
+    ("qZ7xK9vB2m", "password:\n  {}\nport: 5432"),
+    ("qZ7xK9vB2m", "- name: WANDB_API_KEY\n  value: {}\n"),
+]
+
+
+@pytest.mark.parametrize("newlines", [True, False], ids=["many lines", "one endless line"])
+@pytest.mark.parametrize(("secret", "frame"), TORN, ids=[frame for _, frame in TORN])
+def test_a_long_log_may_be_cut_anywhere(
+    hook: Any, redact: Any, secret: str, frame: str, newlines: bool, tmp_path: Path
+) -> None:
+    """What is left out between the parts that are sent may begin and end at any byte of a secret and of its name."""
+    log, text = tmp_path / "rank-0.log", frame.format(secret)
+    step = "step 41 loss 2.31\n" if newlines else "step 41 loss 2.31 "
+    for place in (512, 2000, 3072):  # where the head ends, where a window is, where the tail begins
+        for shift in range(len(text) + 8):
+            before = (step * 400)[: place - shift] if place != 2000 else step * 90 + " " * shift + "Error " + " " * 40
+            whole = before + text + (step * 400)[: 4096 - len(before) - len(text)]
+            log.write_text(whole)
+            with log.open("rb") as file:
+                sent = redact(hook.trim(file.fileno(), os.fstat(file.fileno()).st_size, 2048, 1 << 20, redact.fit))
+            left = PLACEHOLDER.sub("", sent.decode())
+            assert not any(secret[at : at + 4] in left for at in range(len(secret) - 3)), (place, shift, left)
+
+
+def test_names_of_logs_lose_their_secrets_and_nothing_else(redact: Any) -> None:
+    assert redact.name("n1/slurm-48213.out") == "n1/slurm-48213.out"
+    clean = redact.name("runs/hf_abcdefghijklmnopqrstuvwxyz0123456789/rank-2.err")
+    assert re.fullmatch(r"runs/redacted-hf-token-[0-9a-f]{4}/rank-2\.err", clean)
+    assert redact.name(clean) == clean
+
+
+def test_facts_lose_their_secrets_also_in_lists(redact: Any) -> None:
+    facts = redact.words({"comment": "password=hunter22", "nodes": ["gpu-n1", "password=hunter22"], "attempt": 2})
+    assert "hunter" not in str(facts)
+    assert facts["nodes"][0] == "gpu-n1"
+    assert facts["attempt"] == 2
 
 
 def test_a_private_key_goes_line_by_line_and_the_evidence_after_it_stays(redact: Any) -> None:
