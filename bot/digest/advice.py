@@ -41,7 +41,7 @@ def first(period: Period) -> Advice | None:
     candidates = [*_nodes(pending, period), *_kinds(pending, period)]
     if candidates:
         return max(candidates, key=lambda each: (each.cost.hours, each.count)).advice
-    return _unattended(period) or _dearest(pending)
+    return _unattended(period) or _dearest(pending, period)
 
 
 def _nodes(pending: Sequence[Failure], period: Period) -> list[_Candidate]:
@@ -54,8 +54,9 @@ def _nodes(pending: Sequence[Failure], period: Period) -> list[_Candidate]:
         if len(failures) < 2:
             continue
         causes = Counter(failure.cause for failure in failures)
-        began = f"{len(failures)} of the {len(period.failures)} failures are put down to it"
-        why = f"{began} ({phrases.listed([title(cause) for cause, _ in causes.most_common(2)])}){_took(failures)}."
+        blamed = f"{len(failures)} of the {len(period.failures)} failures are put down to it"
+        named = phrases.listed([title(cause) for cause, _ in causes.most_common(2)])
+        why = f"{blamed} ({named}){_took(failures, period)}.{_with_whom(failures, period)}"
         found.append(_Candidate(Advice(f"Drain and check {host}", why), Cost.of(failures), len(failures)))
     return found
 
@@ -74,7 +75,7 @@ def _kinds(pending: Sequence[Failure], period: Period) -> list[_Candidate]:
         known = since is not None and since < period.span.start
         seen = f", known since {phrases.day(since, period.span.end)}" if since is not None and known else ""
         whose = f" in jobs of {phrases.listed(owners)}" if owners else ""
-        why = f"It came {len(failures)} times{whose}{seen}{_took(failures)}."
+        why = f"It came {len(failures)} times{whose}{seen}{_took(failures, period)}.{_with_whom(failures, period)}"
         found.append(_Candidate(Advice(f"Fix “{title(failures[0].cause)}”", why), Cost.of(failures), len(failures)))
     return found
 
@@ -83,8 +84,7 @@ def _unattended(period: Period) -> Advice | None:
     waiting = [
         episode
         for episode in period.open
-        if not episode.handler
-        and episode.assignee is None
+        if episode.assignee is None
         and episode.acknowledged_by is None
         and episode.opened_at <= period.span.end - UNATTENDED
     ]
@@ -99,14 +99,14 @@ def _unattended(period: Period) -> Advice | None:
     )
 
 
-def _dearest(pending: Sequence[Failure]) -> Advice | None:
+def _dearest(pending: Sequence[Failure], period: Period) -> Advice | None:
     if not pending:
         return None
     worst = max(pending, key=lambda failure: failure.gpu_hours or 0.0)
     where = f" on {phrases.listed(worst.initiating[:2])}" if worst.initiating else ""
     return Advice(
         f"Look at {_job(worst)}",
-        f"“{title(worst.cause)}”{where} is the dearest failure that is not resolved{_took([worst])}.",
+        f"“{title(worst.cause)}”{where} is the dearest failure that is not resolved{_took([worst], period)}.{_with_whom([worst], period)}",
     )
 
 
@@ -114,6 +114,17 @@ def _job(of: Failure | OpenEpisode) -> str:
     return f"{of.name} ({of.job_id})" if of.name else f"job {of.job_id}"
 
 
-def _took(failures: Sequence[Failure]) -> str:
-    cost = Cost.of(failures)
-    return f" and took {phrases.hours(cost.hours)} GPU-hours" if cost.hours else ""
+def _took(failures: Sequence[Failure], period: Period) -> str:
+    hours, every = Cost.of(failures).hours, Cost.of(period.failures).hours
+    if not hours:
+        return ""
+    share = "" if hours == every else f" of {phrases.hours(every)}"
+    return f" and took {phrases.hours(hours)}{share} GPU-hours"
+
+
+def _with_whom(failures: Sequence[Failure], period: Period) -> str:
+    """Who looks after it already, if somebody does."""
+    concerned = {failure.episode_id for failure in failures}
+    people = {episode.handler for episode in period.open if episode.id in concerned}
+    names = sorted(name for name in people if name)
+    return f" It is with {phrases.listed(names)}." if names and None not in people else ""

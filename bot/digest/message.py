@@ -9,7 +9,7 @@ from datetime import datetime
 from bot.digest import phrases, words
 from bot.digest.advice import Advice
 from bot.digest.numbers import Numbers
-from bot.digest.tables import Table, bars, causes
+from bot.digest.tables import MAX_CAUSES, Table, bars, causes
 from bot.slack import rich
 from bot.slack.contract import Block, Posted, SlackMessage
 from bot.slack.escape import literal, mrkdwn
@@ -130,16 +130,21 @@ def _lists(numbers: Numbers, setting: Setting) -> list[Block]:
     elements: list[rich.Element] = []
     if numbers.nodes:
         items = [
-            [rich.bold(literal(node.host, 100)), rich.plain(literal(words.node(node), 300))]
+            [rich.bold(literal(node.host, 100)), rich.plain(f" {literal(words.node(node), 300)}")]
             for node in numbers.nodes[:MAX_NODES]
         ]
         hidden = words.more(len(numbers.nodes) - MAX_NODES, "node")
         elements += _listed("Nodes that began them", items, hidden)
     if numbers.open:
-        opened = [_open(episode, setting) for episode in numbers.open[:MAX_OPEN]]
+        opened = [_open(episode, setting) for episode in _pressing(numbers)]
         hidden = words.more(numbers.open_count - MAX_OPEN, "failure")
         elements += _listed("Still open", opened, hidden)
     return [rich.rich_text(*elements)] if elements else []
+
+
+def _pressing(numbers: Numbers) -> list[OpenEpisode]:
+    """The open episodes to show: those that nobody has taken, then the oldest."""
+    return sorted(numbers.open, key=lambda episode: not words.is_free(episode))[:MAX_OPEN]
 
 
 def _listed(heading: str, items: list[list[rich.Element]], hidden: str) -> list[rich.Element]:
@@ -152,7 +157,7 @@ def _open(episode: OpenEpisode, setting: Setting) -> list[rich.Element]:
     place = next((each for each in episode.messages if setting.channel in (None, each[0])), None)
     address = setting.link(Posted(*place)) if place else None
     shown: rich.Element = {"type": "link", "url": address, "text": name} if address else rich.bold(name)
-    return [shown, rich.plain(literal(words.standing(episode, setting.now), 400))]
+    return [shown, rich.plain(f": {literal(words.standing(episode, setting.now), 400)}")]
 
 
 def _small_print(numbers: Numbers, setting: Setting) -> list[str]:
@@ -173,11 +178,9 @@ def _story(headline: str, numbers: Numbers, advice: Advice | None, setting: Sett
     if advice:
         lines.append(f"Do first: {advice.do}. {advice.why}")
     lines += [f"{name}: {value}".replace("\n", ", ") for name, value in words.facts(numbers, setting.now)]
-    lines += [f"Cause: {', '.join(cell for cell in row if cell)}" for row in causes(numbers).sentences()]
-    lines += [f"Node {node.host}{words.node(node)}" for node in numbers.nodes[:MAX_NODES]]
-    lines += [
-        f"Open: {words.job(episode)}{words.standing(episode, setting.now)}" for episode in numbers.open[:MAX_OPEN]
-    ]
+    lines += [words.cause(line) for line in numbers.causes[:MAX_CAUSES]]
+    lines += [f"{node.host} {words.node(node)}" for node in numbers.nodes[:MAX_NODES]]
+    lines += [f"Open: {words.job(episode)}: {words.standing(episode, setting.now)}" for episode in _pressing(numbers)]
     lines += _small_print(numbers, setting)
     text = ""
     for line in lines:

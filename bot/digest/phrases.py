@@ -7,23 +7,21 @@ from datetime import date, datetime, timedelta
 
 from bot.slack import phrases
 
-duration_of_seconds = phrases.duration
-
 
 def number(value: float) -> str:
-    """Whole thousands apart.
+    """Whole, thousands apart.
 
     >>> number(12345)
-    '12\\u202f345'
+    '12,345'
     """
-    return f"{value:,.0f}".replace(",", "\u202f")
+    return f"{value:,.0f}"
 
 
 def hours(value: float) -> str:
     """One decimal for the few, none for the many.
 
     >>> hours(3.25), hours(1234.5)
-    ('3.2', '1\\u202f234')
+    ('3.2', '1,234')
     """
     return f"{value:.1f}" if 0 < value < 10 else number(value)
 

@@ -29,22 +29,16 @@ class Table:
             cells += [cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True)]
             yield "  ".join(cells).rstrip()
 
-    def sentences(self) -> Iterator[tuple[str, ...]]:
-        """Yield each row as words that need no header."""
-        names = [name.lower() for name in self.header[1:]]
-        for first, *cells in self.rows:
-            yield first, *(f"{name} {cell}" for name, cell in zip(names, cells, strict=True))
-
 
 def causes(numbers: Numbers) -> Table:
     """The dearest causes, the rest in one row."""
     shown, rest = numbers.causes[:MAX_CAUSES], numbers.causes[MAX_CAUSES:]
     if len(rest) == 1:
         shown, rest = numbers.causes, []
-    rows = [_row(line, words.cause_is(line)) for line in shown]
+    rows = [_row(line, words.is_new(line)) for line in shown]
     if rest:
         rows.append(_row(_together(rest), "–"))
-    return Table(("Cause", "Failures", "Before", "GPU-hours", "Kind"), rows)
+    return Table(("Cause", "Failures", "Before", "GPU-hours", "New?"), rows)
 
 
 def bars(labels: Sequence[str], of: Sequence[Bar]) -> Iterator[str]:

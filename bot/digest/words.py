@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from bot.digest import phrases
-from bot.digest.numbers import CauseLine, Cost, NodeLine, Numbers, age, title
+from bot.digest.numbers import CauseLine, Cost, Median, NodeLine, Numbers, age, title
 from storage.past import Failure, OpenEpisode
 
 
 def headline(numbers: Numbers) -> str:
-    """`30 training failures, 16–22 Nov`."""
-    return f"{phrases.counted(numbers.failures, 'training failure')}, {_days(numbers)}"
+    """`30 training failures, 16–22 Nov: 25 more than the week before`."""
+    failures = phrases.counted(numbers.failures, "training failure")
+    return f"{failures}, {_days(numbers)}: {_compared(numbers, numbers.failures, numbers.before)}"
 
 
 def nothing(numbers: Numbers) -> str:
@@ -22,40 +23,36 @@ def nothing(numbers: Numbers) -> str:
 
 
 def facts(numbers: Numbers, now: datetime) -> list[tuple[str, str]]:
-    """Names and values, two lines a value."""
-    of_jobs = f" in {phrases.counted(numbers.jobs, 'job')}" if numbers.jobs != numbers.failures else ""
-    pairs = [
-        (
-            "Failures",
-            f"{phrases.number(numbers.failures)}{of_jobs}\n{_compared(numbers, numbers.failures, numbers.before)}",
-        ),
+    """Names and values, two lines a value at most."""
+    return [
         ("GPU-hours lost", f"{cost(numbers.cost)}\n{_cost_compared(numbers)}"),
         ("Kinds of failure", f"{numbers.new_kinds} new, {numbers.known_kinds} seen before{_unexplained(numbers)}"),
         ("Still open", _still_open(numbers, now)),
+        ("How fast people were", f"{_took(numbers.acknowledged, 'acknowledge')}\n{_took(numbers.resolved, 'resolve')}"),
     ]
-    if numbers.acknowledged:
-        median = numbers.acknowledged
-        pairs.append(("Acknowledged after", f"{phrases.duration(median.duration)}\n{_median_of(median.count)}"))
-    if numbers.resolved:
-        median = numbers.resolved
-        pairs.append(("Resolved after", f"{phrases.duration(median.duration)}\n{_median_of(median.count)}"))
-    return pairs
 
 
 def cost(of: Cost) -> str:
     """GPU-hours, and whether they are all."""
     if not of.hours and of.unknown:
-        return "not known"
+        return "unknown"
     return f"{'at least ' if of.unknown else ''}{phrases.hours(of.hours)}"
 
 
-def cause_is(line: CauseLine) -> str:
+def is_new(line: CauseLine) -> str:
     """Whether its kinds of failure are new."""
     if not line.kinds:
         return "–"
     if line.new_kinds == line.kinds:
-        return "new"
-    return "known" if not line.new_kinds else f"{line.new_kinds} of {line.kinds} new"
+        return "yes"
+    return "no" if not line.new_kinds else f"{line.new_kinds} of {line.kinds}"
+
+
+def cause(line: CauseLine) -> str:
+    """A row of the table as a sentence."""
+    seen = {"–": "", "yes": ", new", "no": ", seen before"}.get(is_new(line), f", {is_new(line)} kinds new")
+    times = f"{phrases.counted(line.count, 'failure')} ({line.before} before)"
+    return f"{line.title}: {times}, {cost(line.cost)} GPU-hours{seen}"
 
 
 def node(line: NodeLine) -> str:
@@ -68,13 +65,13 @@ def node(line: NodeLine) -> str:
         else f", suspect in {line.suspected}"
     )
     hours = f", {phrases.hours(line.cost.hours)} GPU-hours" if line.cost.hours else ""
-    return f" began {phrases.counted(line.count, 'failure')}{hours}: {line.title}{blamed}"
+    return f"began {phrases.counted(line.count, 'failure')}{hours}: {line.title}{blamed}"
 
 
 def standing(episode: OpenEpisode, now: datetime) -> str:
     """What stands behind an open episode's job."""
     times = f" ({episode.count} times)" if episode.count > 1 else ""
-    return f": {title(episode.cause)}{times}, open for {phrases.duration(age(episode, now))}, {who(episode)}"
+    return f"{title(episode.cause)}{times}, open for {phrases.duration(age(episode, now))}, {who(episode)}"
 
 
 def who(episode: OpenEpisode) -> str:
@@ -85,6 +82,11 @@ def who(episode: OpenEpisode) -> str:
     if episode.acknowledged_by:
         return f"acknowledged by {episode.handler or 'somebody'}{owner}"
     return f"nobody’s yet{owner}"
+
+
+def is_free(episode: OpenEpisode) -> bool:
+    """Whether nobody looks after an episode."""
+    return episode.assignee is None and episode.acknowledged_by is None
 
 
 def job(of: Failure | OpenEpisode) -> str:
@@ -171,7 +173,7 @@ def _still_open(numbers: Numbers, now: datetime) -> str:
     if not numbers.open_count:
         return "none"
     oldest = phrases.duration(age(numbers.open[0], now))
-    free = sum(1 for episode in numbers.open if episode.assignee is None and episode.acknowledged_by is None)
+    free = sum(1 for episode in numbers.open if is_free(episode))
     taken = (
         "all are taken"
         if not free
@@ -182,5 +184,8 @@ def _still_open(numbers: Numbers, now: datetime) -> str:
     return f"{phrases.number(numbers.open_count)}, the oldest for {oldest}\n{taken}"
 
 
-def _median_of(count: int) -> str:
-    return "the only one" if count == 1 else f"median of {count}"
+def _took(middle: Median | None, what: str) -> str:
+    if middle is None:
+        return f"nothing {what}d"
+    times = "once" if middle.count == 1 else f"median of {middle.count}"
+    return f"{phrases.duration(middle.duration)} to {what} ({times})"
