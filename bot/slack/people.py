@@ -61,7 +61,10 @@ class People:
         if named and _ID.fullmatch(named):
             return named
         email = named or (f"{user}@{self._domain}" if self._domain and _USER.fullmatch(user) else None)
-        return await self._looked_up(f"email:{email.lower()}", lambda: self._by_email(email)) if email else None
+        if email is None:
+            return None
+        address = email.lower()
+        return await self._looked_up(f"email:{address}", lambda: self._by_email(address))
 
     async def scheduler_users(self, slack_id: str) -> tuple[str, ...]:
         """Return the scheduler's users that a person in Slack stands for: the table's, then the e-mail's own name."""
