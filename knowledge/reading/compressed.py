@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import os
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _BUFFER = 1 << 16
 _GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
+_UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class LogStream(io.BufferedReader):
@@ -28,7 +30,8 @@ class LogStream(io.BufferedReader):
 
 
 def open_log(path: Path) -> LogStream:
-    """Open for reading bytes; gzip and zstd, known by their content, are unpacked as far as they are intact.
+    """Open for reading bytes; gzip and zstd, known by their content, are unpacked as far as they are intact, and UTF-16
+    becomes UTF-8.
 
     Raises UnreadableEvidence, here or while reading, with a message that names the path.
     """
@@ -56,8 +59,8 @@ def count_lines(path: Path, before: int) -> int:
 
 
 def is_packed(data: bytes) -> bool:
-    """Whether bytes begin as gzip or zstd do."""
-    return data.startswith((_GZIP, _ZSTD))
+    """Whether bytes begin as gzip, zstd or UTF-16 do, so that only `open_packed` reads them."""
+    return data.startswith((_GZIP, _ZSTD, *_UTF_16))
 
 
 def open_packed(file: IO[bytes]) -> IO[bytes]:
@@ -72,7 +75,30 @@ def _unpacking(file: IO[bytes], start: bytes) -> IO[bytes]:
         return cast("IO[bytes]", gzip.GzipFile(fileobj=file))
     if start.startswith(_ZSTD):
         return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    if start.startswith(_UTF_16):
+        return cast("IO[bytes]", _Utf8(file))
     return file
+
+
+class _Utf8(io.RawIOBase):
+    """UTF-16, as tools on other systems write it, in UTF-8."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
+        self._waiting = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        while not self._waiting and (data := self._file.read(_BUFFER)):
+            self._waiting = self._decoder.decode(data).encode("utf-8", "replace")
+        with memoryview(buffer) as view:
+            size = min(len(view), len(self._waiting))
+            view[:size] = self._waiting[:size]
+        self._waiting = self._waiting[size:]
+        return size
 
 
 class _Intact(io.RawIOBase):

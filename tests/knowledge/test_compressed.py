@@ -50,6 +50,14 @@ def test_damage_in_the_middle_ends_the_log(tmp_path: Path, packed: bytes) -> Non
     assert read[: len(LINES) // 8] == LINES[: len(LINES) // 8]
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_read_as_utf_8(tmp_path: Path, encoding: str) -> None:
+    (tmp_path / "log").write_bytes(("\ufeff" + LINES.decode() + "größer 🙂\n").encode(encoding)[:-1])
+    with open_log(tmp_path / "log") as log:
+        assert log.read(7) == LINES[:7]
+        assert log.read() == LINES[7:] + "größer 🙂".encode()
+
+
 def test_an_empty_log_is_empty(tmp_path: Path) -> None:
     (tmp_path / "log.gz").write_bytes(b"")
     with open_log(tmp_path / "log.gz") as log:
