@@ -75,7 +75,7 @@ def _kinds(pending: Sequence[Failure], period: Period) -> list[_Candidate]:
         known = since is not None and since < period.span.start
         seen = f", known since {phrases.day(since, period.span.end)}" if since is not None and known else ""
         whose = f" in jobs of {phrases.listed(owners)}" if owners else ""
-        why = f"It came {len(failures)} times{whose}{seen}{_took(failures, period)}.{_with_whom(failures, period)}"
+        why = f"It came {phrases.times(len(failures))}{whose}{seen}{_took(failures, period)}.{_with_whom(failures, period)}"
         found.append(_Candidate(Advice(f"Fix “{title(failures[0].cause)}”", why), Cost.of(failures), len(failures)))
     return found
 
@@ -91,7 +91,8 @@ def _unattended(period: Period) -> Advice | None:
     if not waiting:
         return None
     oldest = waiting[0]
-    more = f" So are {len(waiting) - 1} more." if len(waiting) > 1 else ""
+    others = len(waiting) - 1
+    more = f" So {'is one more' if others == 1 else f'are {others} more'}." if others else ""
     days = phrases.duration(period.span.end - oldest.opened_at)
     return Advice(
         f"Give “{title(oldest.cause)}” in {_job(oldest)} to somebody",

@@ -31,6 +31,11 @@ def counted(value: int, noun: str) -> str:
     return f"{number(value)} {noun}{'' if value == 1 else 's'}"
 
 
+def times(count: int) -> str:
+    """`once`, `twice`, `3 times`."""
+    return {1: "once", 2: "twice"}.get(count, f"{number(count)} times")
+
+
 def duration(length: timedelta) -> str:
     """Two units at most, and days alone from a week on."""
     seconds = length.total_seconds()

@@ -64,19 +64,24 @@ class Digests:
 
     async def run(self) -> None:
         """Post what is due, now and whenever it becomes due, until cancelled."""
+        scheduler = self.scheduler()
+        scheduler.start()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            scheduler.shutdown(wait=False)
+
+    def scheduler(self) -> AsyncIOScheduler:
+        """Return the scheduler that wakes in the minute of each schedule, and at times without an occasion."""
         scheduler = AsyncIOScheduler(timezone=UTC, job_defaults={"coalesce": True, "misfire_grace_time": None})
         for schedule in self.schedules:
             when = CronTrigger(
                 day_of_week=schedule.weekday, hour=schedule.hour, minute=schedule.minute, timezone=schedule.zone
             )
             scheduler.add_job(self._wake, when, name=f"digest of {schedule.channel}")
-        # Also after a failing database, a clock that was set, or a change of clocks that cron understands otherwise.
+        # After a failing database, a clock that was set, or a change of clocks that cron understands otherwise.
         scheduler.add_job(self._wake, IntervalTrigger(seconds=UPKEEP_SECONDS), next_run_time=datetime.now(UTC))
-        scheduler.start()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            scheduler.shutdown(wait=False)
+        return scheduler
 
     async def _wake(self) -> None:
         try:

@@ -17,8 +17,9 @@ def headline(numbers: Numbers) -> str:
 
 def nothing(numbers: Numbers) -> str:
     """One line for a span without failures."""
-    before = f" after {phrases.number(numbers.before)} {earlier(numbers)}" if numbers.before else ""
-    still = f" {phrases.counted(numbers.open_count, 'older failure')} still open." if numbers.open_count else ""
+    before = f" ({phrases.number(numbers.before)} {earlier(numbers)})" if numbers.before else ""
+    count = numbers.open_count
+    still = f" {phrases.counted(count, 'older failure')} {'is' if count == 1 else 'are'} still open." if count else ""
     return f"No training failures, {_days(numbers)}{before}.{still}"
 
 
@@ -70,7 +71,7 @@ def node(line: NodeLine) -> str:
 
 def standing(episode: OpenEpisode, now: datetime) -> str:
     """What stands behind an open episode's job."""
-    times = f" ({episode.count} times)" if episode.count > 1 else ""
+    times = f" ({phrases.times(episode.count)})" if episode.count > 1 else ""
     return f"{title(episode.cause)}{times}, open for {phrases.duration(age(episode, now))}, {who(episode)}"
 
 
