@@ -136,15 +136,10 @@ def _lists(numbers: Numbers, setting: Setting) -> list[Block]:
         hidden = words.more(len(numbers.nodes) - MAX_NODES, "node")
         elements += _listed("Nodes that began them", items, hidden)
     if numbers.open:
-        opened = [_open(episode, setting) for episode in _pressing(numbers)]
+        opened = [_open(episode, setting) for episode in words.pressing(numbers, MAX_OPEN)]
         hidden = words.more(numbers.open_count - MAX_OPEN, "failure")
         elements += _listed("Still open", opened, hidden)
     return [rich.rich_text(*elements)] if elements else []
-
-
-def _pressing(numbers: Numbers) -> list[OpenEpisode]:
-    """The open episodes to show: those that nobody has taken, then the oldest."""
-    return sorted(numbers.open, key=lambda episode: not words.is_free(episode))[:MAX_OPEN]
 
 
 def _listed(heading: str, items: list[list[rich.Element]], hidden: str) -> list[rich.Element]:
@@ -180,7 +175,10 @@ def _story(headline: str, numbers: Numbers, advice: Advice | None, setting: Sett
     lines += [f"{name}: {value}".replace("\n", ", ") for name, value in words.facts(numbers, setting.now)]
     lines += [words.cause(line) for line in numbers.causes[:MAX_CAUSES]]
     lines += [f"{node.host} {words.node(node)}" for node in numbers.nodes[:MAX_NODES]]
-    lines += [f"Open: {words.job(episode)}: {words.standing(episode, setting.now)}" for episode in _pressing(numbers)]
+    lines += [
+        f"Open: {words.job(episode)}: {words.standing(episode, setting.now)}"
+        for episode in words.pressing(numbers, MAX_OPEN)
+    ]
     lines += _small_print(numbers, setting)
     text = ""
     for line in lines:

@@ -90,6 +90,11 @@ def is_free(episode: OpenEpisode) -> bool:
     return episode.assignee is None and episode.acknowledged_by is None
 
 
+def pressing(numbers: Numbers, most: int) -> list[OpenEpisode]:
+    """The open episodes to show: those that nobody has taken, then the oldest."""
+    return sorted(numbers.open, key=lambda episode: not is_free(episode))[:most]
+
+
 def job(of: Failure | OpenEpisode) -> str:
     """`llama-70b (48213)`."""
     return f"{of.name} ({of.job_id})" if of.name else f"Job {of.job_id}"
