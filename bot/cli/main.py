@@ -215,3 +215,20 @@ def demo() -> None:
     from bot.cli.demo import run
 
     raise typer.Exit(run())
+
+
+@app.command()
+def digest(
+    since: Annotated[str, typer.Option("--since", metavar="TIME", help="Days or weeks, such as 7d or 2w.")] = "7d",
+    channel: Annotated[
+        str | None, typer.Option("--channel", metavar="ID", help="Only what was told in this channel.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as one JSON document.")] = False,
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML; the environment wins over it.")
+    ] = None,
+) -> None:
+    """Say what failed lately, what it cost, and what to do first; from the service's database, which may be in use."""
+    from bot.cli.digest import run
+
+    raise typer.Exit(run(since, channel=channel, as_json=as_json, config=config))
