@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from bot.slack import buttons, phrases, rich, standing
 from bot.slack.contract import Block, IncidentStatus, SlackMessage, State
 from bot.slack.escape import link, literal, mrkdwn, person
+from bot.slack.lines import evidence_origin
 from bot.slack.members import members
 from knowledge.diagnosis import Diagnosis, Evidence, Outcome, Role
 from knowledge.job import JobFacts
@@ -149,7 +150,7 @@ def _proof(diagnosis: Diagnosis, limits: _Limits) -> Block | None:
     elements: list[rich.Element] = []
     for evidence in _proving(diagnosis)[: limits.lines]:
         heading = [] if elements else [rich.bold("Proof: " if evidence.role in _STRONG else "Seen: ")]
-        elements.append(rich.section(*heading, rich.plain(literal(_origin(evidence), 200))))
+        elements.append(rich.section(*heading, rich.plain(literal(evidence_origin(evidence), 200))))
         elements.append(rich.preformatted(literal(evidence.text, limits.line) or " "))
     return rich.rich_text(*elements) if elements else None
 
@@ -159,18 +160,6 @@ def _proving(diagnosis: Diagnosis) -> list[Evidence]:
     ordered = sorted(diagnosis.evidence, key=lambda evidence: _PROOF[evidence.role])
     strong = [evidence for evidence in ordered if evidence.role in _STRONG]
     return strong or ordered[:1]
-
-
-def _origin(evidence: Evidence) -> str:
-    """`gpu-n17/kern.log:812 · rank 137 · 03:12:07 UTC`."""
-    shown = [f"{evidence.source}:{evidence.line}"]
-    if evidence.host and evidence.host not in evidence.source:
-        shown.append(evidence.host)
-    if evidence.rank is not None:
-        shown.append(f"rank {evidence.rank}")
-    if evidence.time is not None:
-        shown.append(f"{evidence.time:%H:%M:%S %Z}".strip())
-    return " · ".join(shown)
 
 
 def _remedy(diagnosis: Diagnosis, limits: _Limits) -> Block | None:
@@ -223,7 +212,7 @@ def _story(headline: str, job: JobFacts, diagnosis: Diagnosis, status: IncidentS
     where = phrases.where(diagnosis.initiating)
     failed = diagnosis.outcome is Outcome.FAILED
     raw = [f"{_title(diagnosis)}{f' on {where}' if where else ''}. {_told(job, diagnosis, 600)}".rstrip()]
-    raw += [f"{_origin(evidence)}: {literal(evidence.text, 400)}" for evidence in _proving(diagnosis)[:1]]
+    raw += [f"{evidence_origin(evidence)}: {literal(evidence.text, 400)}" for evidence in _proving(diagnosis)[:1]]
     raw += [f"Fix {number}: {literal(step, 300)}" for number, step in enumerate(diagnosis.fix[:4], 1)]
     raw += [f"Verify: {literal(step.run, 200)} → {literal(step.expect, 200)}" for step in diagnosis.verify[:1]]
     if diagnosis.missing and _guess(diagnosis):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from bot.slack.contract import Block
@@ -79,3 +80,22 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequenc
 def words(text: str) -> Element:
     """A text object of plain text in which `:names:` stay words."""
     return {"type": "plain_text", "text": text, "emoji": False}
+
+
+MAX_TABLE_ROWS = 98  # Slack takes 100, with the heads and what is said of the rest
+MAX_TABLE_CHARACTERS = 9_500  # of all cells; Slack takes 10,000
+MAX_CHARACTERS = 11_500  # of all blocks as JSON
+
+
+def fitting(build: Callable[[int], list[Block]], most: int = MAX_TABLE_ROWS) -> tuple[int, list[Block]]:
+    """Return the largest number of rows, at most `most`, with which what `build` makes fits a message, and that."""
+    low, high = 0, min(most, MAX_TABLE_ROWS)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if _fits(build(middle)) else (low, middle - 1)
+    return low, build(low)
+
+
+def _fits(blocks: list[Block]) -> bool:
+    cells = sum(len(cell["text"]) for block in blocks for row in block.get("rows", []) for cell in row)
+    return cells <= MAX_TABLE_CHARACTERS and len(json.dumps(blocks, ensure_ascii=False)) <= MAX_CHARACTERS
