@@ -60,6 +60,22 @@ def diagnose(
     raise typer.Exit(run(paths, as_json=as_json))
 
 
+@app.command()
+def ask(
+    path: Annotated[
+        Path, typer.Argument(metavar="PATH", help="A folder with the logs of one job, or one log.", parser=_path)
+    ],
+    question: Annotated[list[str], typer.Argument(help="The question, in your own words.")],
+) -> None:
+    """Ask further about a failed job: "why rank 3", "safe to restart?", "last 20 lines of rank 3".
+
+    The answer cites file and line. Exit status: 0 it was answered, 1 the question was not understood, 2 the path is wrong.
+    """
+    from bot.cli.ask import run
+
+    raise typer.Exit(run(path, question))
+
+
 class _Depth(StrEnum):
     SHORT = "short"
     ONCALL = "oncall"

@@ -1,0 +1,1 @@
+"""Answers to people who ask further: from stored evidence, with file and line, and without any model."""

@@ -1,0 +1,81 @@
+"""One question in, one reply out."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+
+from bot.answers.asked import Asked
+from bot.answers.matter import Matter
+from bot.answers.reply import Reply, Words
+from bot.answers.telling import culprit, doubt, meaning, others, past, remedy, speech, story
+from bot.answers.telling.asking import help_, not_understood
+from bot.answers.terms import find_terms
+from bot.answers.understanding import understand
+from knowledge.diagnosis import CauseFound, Diagnosis, Outcome
+
+Telling = Callable[[Asked], Awaitable[Reply]]
+
+_TELLINGS: Mapping[str, Telling] = {
+    "why": story.why,
+    "timeline": story.timeline,
+    "said": speech.said,
+    "log": speech.log,
+    "collateral": others.collateral,
+    "blame": culprit.blame,
+    "restart": remedy.restart,
+    "verify": remedy.verify,
+    "fix": remedy.fix,
+    "else": doubt.alternatives,
+    "missing": doubt.missing,
+    "sure": doubt.sure,
+    "seen": past.seen,
+    "hit": past.hit,
+    "owner": past.owner,
+    "changed": past.changed,
+    "settings": past.settings,
+    "explain": meaning.explain,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What was asked, and about what. `matter` is None where no incident is meant, or none that may be seen there."""
+
+    text: str
+    matter: Matter | None
+    user: str = ""
+    channel: str = ""
+
+
+class Answerer:
+    """Answers questions from stored evidence. What it does not understand, it says so, with a list of what can be asked."""
+
+    async def answer(self, question: Question) -> Reply:
+        """Return the reply. The text of the question and of logs is data: nothing in it is ever done."""
+        matter = question.matter
+        about = matter or _NOTHING
+        sources = [source.name for source in about.dossier.sources]
+        understood = understand(question.text, about.hosts, sources, find_terms)
+        if understood.intent == "help":
+            return help_()
+        if not understood.intent:
+            return not_understood()
+        asked = Asked(about, understood.intent, understood.slots, understood.meanings, question.text)
+        if matter is None and not (understood.intent == "explain" and understood.slots.terms):
+            return Reply(
+                understood.intent,
+                (
+                    Words(
+                        "About which failure? Ask in the thread of its message, or name the job: “why did 48213 die?”"
+                    ),
+                ),
+            )
+        return await _TELLINGS[understood.intent](asked)
+
+
+_NOTHING = Matter(
+    Diagnosis(
+        outcome=Outcome.FAILED, cause=CauseFound(id="unknown", layer="unknown", title="Cause not found", summary="")
+    )
+)

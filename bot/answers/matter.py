@@ -1,0 +1,90 @@
+"""What a question is about: one incident, with all that may be said of it to whoever asks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Protocol
+
+from bot.answers.logs import Logs
+from knowledge.diagnosis import Diagnosis
+from knowledge.dossier import Dossier, RankAccount
+from knowledge.job import JobFacts
+from storage.past import OpenEpisode, SeenBefore
+
+
+@dataclass(frozen=True, slots=True)
+class Care:
+    """Who takes care of it, and how far they are. Persons are Slack's ids; `owner` is the scheduler's user."""
+
+    owner: str = ""
+    state: str = ""
+    acknowledged_by: str | None = None
+    assignee: str | None = None
+    resolved_by: str | None = None
+    resolution: str | None = None
+    note: str | None = None
+    at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierRun:
+    """An earlier attempt of this job, or an earlier job of its name, of which something is known."""
+
+    title: str  # "job 48190", "attempt 1"
+    job: JobFacts
+    dossier: Dossier
+    cause: str
+
+
+class Surroundings(Protocol):
+    """What the service knows beyond this incident, as far as whoever asks may know it."""
+
+    async def seen(self) -> SeenBefore:
+        """Return how often this failure was seen."""
+        ...
+
+    async def others(self) -> Sequence[OpenEpisode]:
+        """Return other failures that are open now."""
+        ...
+
+    async def care(self) -> Care:
+        """Return who takes care of this one."""
+        ...
+
+    async def earlier(self) -> EarlierRun | None:
+        """Return the run before this one."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Matter:
+    """One incident."""
+
+    diagnosis: Diagnosis
+    dossier: Dossier = field(default_factory=Dossier)
+    job: JobFacts = field(default_factory=JobFacts)
+    logs: Logs | None = None
+    surroundings: Surroundings | None = None
+
+    def account(self, rank: int) -> RankAccount | None:
+        """The account of a rank, where there is one."""
+        return next((account for account in self.dossier.ranks if account.rank == rank), None)
+
+    @property
+    def hosts(self) -> list[str]:
+        """Every host that is known by name."""
+        names = [account.host for account in self.dossier.ranks]
+        names += [source.host for source in self.dossier.sources]
+        names += [*self.job.nodes, *self.diagnosis.initiating.hosts, *self.diagnosis.suspect_nodes]
+        names += [line.host for line in (*self.dossier.timeline, *self.diagnosis.evidence)]
+        return list(dict.fromkeys(name for name in names if name))
+
+    @property
+    def ranks(self) -> set[int]:
+        """Every rank that is known by number."""
+        known = {account.rank for account in self.dossier.ranks}
+        if self.dossier.world_size:
+            known |= set(range(min(self.dossier.world_size, 1 << 17)))
+        return known | set(self.diagnosis.initiating.ranks) | set(self.diagnosis.collateral.ranks)

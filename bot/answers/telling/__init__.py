@@ -1,0 +1,1 @@
+"""One kind of question a function: a matter and what was asked in, a reply out."""

@@ -1,0 +1,48 @@
+"""Terms that can be explained: our own words, the catalogue's entries and causes, and the numbers of drivers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+
+import yaml
+
+from bot.answers.wording import plain
+from knowledge.catalogue import load_catalogue
+from knowledge.causes import load_causes
+
+_ASKING = re.compile(
+    r"\b(?:means?|meaning|meant|define|definition|bedeutet|bedeuten|heisst|explain|erklaer\w*|what is an?|whats an?|was ist ein\w*)\b"
+)
+_NUMBERS = re.compile(
+    r"\bs?xid[ :#=-]*\d{1,6}\b|\bcuda(?:[ _-]?(?:error|failure|code))[ :#=-]*\d{1,4}\b|\bcuda[ _-]\d{3}\b|\bcudaerror[a-z]\w+\b"
+)
+_ID = re.compile(r"\b[a-z0-9]+(?:-[a-z0-9]+)+\b")
+
+
+@cache
+def _terms() -> Mapping[str, Mapping[str, str]]:
+    told = yaml.safe_load(Path(__file__).with_name("terms.yaml").read_text(encoding="utf-8"))
+    return {kind: {plain(term): text for term, text in terms.items()} for kind, terms in told.items()}
+
+
+def glossary(term: str) -> str:
+    """What our own words mean; empty: not one of them."""
+    term = plain(term)
+    return _terms()["strong"].get(term) or _terms()["weak"].get(term) or ""
+
+
+def find_terms(text: str) -> list[str]:
+    """The terms in a plain text that can be explained, the longest first where they overlap."""
+    found = [told[0] for told in _NUMBERS.finditer(text)]
+    known = load_catalogue().entries.keys() | load_causes().keys()
+    found += [told[0] for told in _ID.finditer(text) if told[0] in known]
+    kinds = ["strong"] + (["weak"] if _ASKING.search(text) else [])
+    rest = text
+    for term in sorted((term for kind in kinds for term in _terms()[kind]), key=len, reverse=True):
+        if re.search(rf"(?<![\w-]){re.escape(term)}(?![\w-])", rest):
+            found.append(term)
+            rest = rest.replace(term, " ")
+    return [term for term in dict.fromkeys(found) if not any(term != other and term in other for other in found)]
