@@ -22,6 +22,7 @@ from bot.metrics import Metrics
 from bot.settings import Limits
 from bot.workers import Workers
 from knowledge.job import JobFacts
+from knowledge.redaction import redact_name
 from storage.blobs import BlobStore
 from storage.incidents import IncidentView, Key, NameConflictError, NoRoomError, Pace, ReceivedLog, Room, Told
 from storage.repository import Repository
@@ -115,7 +116,7 @@ class Intake:
 
     async def _log(self, request: web.Request, cluster: Cluster) -> web.Response:
         incident_id = await self._incident(request, cluster)
-        name = wire.checked_name(request.match_info["name"])
+        name = wire.checked_name(redact_name(wire.checked_name(request.match_info["name"]), self.salt))
         async with self.uploads:
             body = await self._read(request, self.limits.log_bytes, "limits.log_bytes")
             upload = Upload(
