@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from bot.cli import markdown, nccl_page
+from bot.cli import code_pages, markdown, nccl_page
 from bot.cli.catalogue import by_layer
 from bot.cli.explain import spoken
 from bot.cli.lookup import layers
@@ -20,6 +20,7 @@ FOLDER = Path(__file__).parents[2] / "docs" / "catalogue"
 WRITTEN = (
     "<!-- Written by `python -m bot.cli.catalogue_docs` from knowledge/catalogue. Change the YAML, not this page. -->"
 )
+WRITTEN_CODES = WRITTEN.replace("knowledge/catalogue", "knowledge/tables")
 BY_HAND = {"timeout-that-hides-a-fault.md"}
 """Pages of the folder that people write."""
 
@@ -38,6 +39,8 @@ def pages() -> dict[str, str]:
     written = {f"{layer}.md": _layer(layer, entries) for layer, entries in grouped.items()}
     written["README.md"] = _index(grouped)
     written["nccl-errors.md"] = f"{WRITTEN}\n\n{nccl_page.page(link)}"
+    written["xid.md"] = f"{WRITTEN_CODES}\n\n{code_pages.xid_page(link)}"
+    written["exits.md"] = f"{WRITTEN_CODES}\n\n{code_pages.exits_page()}"
     return written
 
 
@@ -65,6 +68,8 @@ def _index(grouped: Mapping[str, Sequence[Signature]]) -> str:
             *rows,
             "",
             "- [All NCCL errors side by side](nccl-errors.md): what each says, what it really indicates, where to look.",
+            "- [Xid and SXid](xid.md): every number of the NVIDIA driver, which only follow from others, and what to do.",
+            "- [Signals, exit codes and job states](exits.md): how a process or a job ended.",
             "- [A timeout that hides a fault](timeout-that-hides-a-fault.md): 511 logs speak of NCCL, one of the cause.",
             "- [How an entry is written](../catalogue-format.md).",
             "",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from bot.cli import output
+from bot.cli.codes import Told
 from bot.cli.lookup import MAX_TEXT, Found, Hit, find, layers
 from bot.slack.escape import clean, cut
 from bot.terminal import Layout, one_line
@@ -59,7 +60,7 @@ def run(words: Sequence[str], depth: Depth) -> int:
     text = sys.stdin.buffer.read(MAX_TEXT).decode("utf-8", "replace") if list(words) == ["-"] else " ".join(words)
     found = find(text)
     output.write(render(found, depth, width=output.width(), colour=output.coloured()))
-    return FOUND if found.hits or found.cause else UNKNOWN
+    return FOUND if found.hits or found.cause or found.told else UNKNOWN
 
 
 def render(found: Found, depth: Depth, *, width: int = 80, colour: bool = False) -> str:
@@ -68,14 +69,19 @@ def render(found: Found, depth: Depth, *, width: int = 80, colour: bool = False)
     if found.cause:
         sections = [page.about_cause(found.cause), *page.steps_of_cause(found.cause, depth)]
         sections.append(page.others(found.hits, "Lines that tell of it"))
-    elif found.hits:
-        first, *rest = found.hits
+    elif found.told and not found.lead:
+        facts = found.told.facts
+        sections = [page.of_code(found.told, found.hits if found.pasted else ())]
+        sections.append(page.facts(facts[:1] if depth is Depth.SHORT else facts))
+        sections.append(page.others(found.hits[found.pasted :], "See also"))
+    elif first := found.lead:
         sections = [page.head(first, found.note)]
         if depth is not Depth.SHORT:
+            sections.append(page.facts(found.told.facts if found.told else ()))
             sections += page.steps(first.entry, first.captures)
         if depth is Depth.ENGINEER:
             sections += page.depth(first.entry)
-        sections.append(page.others(rest, "Also in this text" if found.pasted else "See also"))
+        sections.append(page.others(found.hits[1:], "Also in this text" if found.pasted else "See also"))
         if found.pasted and depth is not Depth.SHORT:
             sections.append(page.advice())
     else:
@@ -114,6 +120,16 @@ class _Page(Layout):
             yield from map(self.style.log, self.wrapped(cut(one_line(hit.line), MAX_LINE), 2))
         yield ""
         yield from self.wrapped(one_line(paragraph(entry, hit.captures)), 0)
+
+    def of_code(self, told: Told, hits: Sequence[Hit]) -> Iterator[str]:
+        yield self.style.strong(one_line(told.title))
+        yield self.style.faint(one_line(told.note))
+        for hit in hits[:1]:
+            yield from map(self.style.log, self.wrapped(cut(one_line(hit.line), MAX_LINE), 2))
+
+    def facts(self, facts: Sequence[tuple[str, str]]) -> Iterator[str]:
+        for title, text in facts:
+            yield from self.told(title, text)
 
     def steps(self, entry: Signature, captures: Mapping[str, str]) -> Iterator[Iterator[str]]:
         yield self.pair("Look at", entry.look_at) if entry.look_at else iter(())
@@ -173,6 +189,7 @@ class _Page(Layout):
 
     def unknown(self, found: Found) -> Iterator[str]:
         yield self.style.strong("The catalogue knows nothing of this.")
+        yield from self.wrapped(one_line(found.note), 0)
         if not found.near:
             yield from self.wrapped("No entry has even one of its words. Paste the lines of the log as they are.", 0)
             return

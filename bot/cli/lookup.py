@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import accumulate
 
-from bot.cli.cuda_numbers import CUDA_ERRORS, CudaError
+from bot.cli import codes
+from bot.cli.codes import Told
 from bot.cli.words import Index
 from knowledge.catalogue import FOLDER, Catalogue, load_catalogue
 from knowledge.causes import Cause, load_causes
@@ -19,10 +19,6 @@ from knowledge.signature import Signature, SignatureRole
 
 MAX_TEXT = 16 << 20
 """Bytes of pasted text that are read; a larger log is for `firstfault diagnose`."""
-
-_XID = re.compile(r"(?:nvrm:? *)?(?P<switch>s?)xid[ :#=-]*(?P<number>\d{1,6})", re.IGNORECASE)
-_CUDA = re.compile(r"cuda(?:[ _-]?(?:error|failure|code))?[ :#=-]*(?P<number>\d{1,4})", re.IGNORECASE)
-_CUDA_NAME = re.compile(r"cudaError[A-Z]\w+|CUDA_ERROR_[A-Z_]+")
 
 _ORDER = {role: place for place, role in enumerate(SignatureRole)}
 
@@ -39,13 +35,21 @@ class Hit:
 
 @dataclass(slots=True)
 class Found:
-    """What was meant. Without hits and cause nothing was, and `near` holds the closest entries."""
+    """What was meant. Without hits, cause and told nothing was, and `near` holds the closest entries."""
 
     hits: list[Hit] = field(default_factory=list)  # the most telling one first
     cause: Cause | None = None
-    note: str = ""  # what a number stands for
+    note: str = ""  # what a number stands for, or why it stands for nothing
+    told: Told | None = None  # the number in words
     near: list[Signature] = field(default_factory=list)
     pasted: bool = False  # the hits were found in lines of a log
+
+    @property
+    def lead(self) -> Hit | None:
+        """The entry that says it best; None where the code alone says more, or several entries speak for it."""
+        if self.told and ((not self.pasted and len(self.hits) != 1) or self.hits[0].entry.id == codes.GENERAL):
+            return None
+        return self.hits[0] if self.hits else None
 
 
 @cache
@@ -55,7 +59,7 @@ def layers() -> Mapping[str, str]:
 
 
 def find(text: str) -> Found:
-    """Find what `text` means: an entry's or a cause's id, "xid 79", "cuda 700", or lines of a log."""
+    """Find what `text` means: an entry's or a cause's id, "xid 79", "cuda 700", "exit code 137", or lines of a log."""
     catalogue = load_catalogue()
     asked = " ".join(clean(text.encode("utf-8", "replace")).split()) if len(text) < 200 else ""
     if asked in catalogue.entries:
@@ -63,47 +67,21 @@ def find(text: str) -> Found:
     if cause := load_causes().get(asked):
         entries = [Hit(entry) for entry in catalogue if entry.cause == cause.id and entry.role is SignatureRole.ROOT]
         return Found(entries, cause=cause)
-    if number := _XID.fullmatch(asked):
-        return _xid(catalogue, int(number["number"]), switch=bool(number["switch"]))
-    if error := _cuda_error(asked):
-        return _cuda(catalogue, error)
+    told = codes.asked(asked)
+    if isinstance(told, Told):
+        return _coded(catalogue, told)
+    if told:
+        return Found(note=told, near=[result.entry for result in Index(catalogue, layers()).search(asked)[:5]])
     hits = _ordered(list(_spoken(catalogue, text)))
     if hits:
-        return Found(hits, pasted=True)
+        return Found(hits, told=codes.of_line(hits[0].line), pasted=True)
     return Found(near=[result.entry for result in Index(catalogue, layers()).search(text[:2000])[:5]])
 
 
-def _xid(catalogue: Catalogue, number: int, *, switch: bool) -> Found:
-    word = "SXid" if switch else "Xid"
-    named = re.compile(rf"\b{word}[^:]{{0,4}}\([^)]*\): {number}\b")
-    own = [entry for entry in catalogue if any(named.search(sample.text) for sample in entry.samples.match)]
-    line = f"NVRM: Xid (PCI:0000:3b:00): {number}, pid=4242, name=python"
-    spoken = [] if switch else [hit.entry for hit in _spoken(catalogue, line)]
-    entries = {entry.id: entry for entry in [*own, *spoken]}
-    if len(entries) > 1:
-        entries.pop("xid-other", None)
-    if entries:
-        return Found([Hit(entry) for entry in entries.values()], note=f"{word} {number}")
-    return Found(near=[result.entry for result in Index(catalogue, layers()).search(word)[:5]])
-
-
-def _cuda_error(asked: str) -> CudaError | None:
-    if number := _CUDA.fullmatch(asked):
-        return CUDA_ERRORS.get(int(number["number"]))
-    if _CUDA_NAME.fullmatch(asked):
-        plain = asked.removeprefix("cudaError").removeprefix("CUDA_ERROR_").replace("_", "").lower()
-        return next((error for error in CUDA_ERRORS.values() if error.name[9:].lower() == plain), None)
-    return None
-
-
-def _cuda(catalogue: Catalogue, error: CudaError) -> Found:
-    lines = f"RuntimeError: CUDA error: {error.text}\nn1:1:2 [0] init.cc:1 NCCL WARN Cuda failure {error.number} '{error.text}'"
-    hits = _ordered(list(_spoken(catalogue, lines)))
-    specific = [hit for hit in hits if hit.entry.id not in ("nccl-cuda-failure", "cuda-error-other")]
-    return Found(
-        [Hit(hit.entry, captures=hit.captures) for hit in specific or hits],
-        note=f"CUDA error {error.number}, {error.name}: {error.text}",
-    )
+def _coded(catalogue: Catalogue, told: Told) -> Found:
+    """The code in words, and the entries that speak for it."""
+    hits = [Hit(catalogue[name], captures=told.captures) for name in told.entries]
+    return Found(hits, note=told.note, told=told)
 
 
 def _spoken(catalogue: Catalogue, text: str) -> Iterator[Hit]:

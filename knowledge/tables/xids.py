@@ -54,7 +54,7 @@ ACTIONS: Mapping[Action, str] = MappingProxyType(
         Action.VENDOR: "ask the vendor",
         Action.FOLLOW_OTHER: "act on the fault before it",
         Action.FOLLOW_154: "do what an Xid 154 beside it says, else restart the job",
-        Action.DECODE: "decode the line, it decides",
+        Action.DECODE: "decode the line, which decides",
     }
 )
 """The actions in words."""

@@ -10,13 +10,13 @@ import sys
 
 import pytest
 
-from bot.cli.cuda_numbers import CUDA_ERRORS
 from bot.cli.explain import Depth, render, spoken
 from bot.cli.lookup import find
 from bot.terminal import MAX_WIDTH
 from knowledge.catalogue import load_catalogue
 from knowledge.causes import load_causes
 from knowledge.signature import Signature
+from knowledge.tables.cuda import cuda_errors
 
 from .conftest import FIRSTFAULT, Run, environment
 
@@ -59,11 +59,11 @@ def test_every_cause_can_be_explained(cause: str) -> None:
     assert render(found, Depth.ONCALL).endswith("\n")
 
 
-@pytest.mark.parametrize("number", CUDA_ERRORS)
+@pytest.mark.parametrize("number", cuda_errors())
 def test_every_number_of_cuda_leads_to_an_entry_or_says_so(number: int) -> None:
     found = find(f"cuda {number}")
-    assert found.hits, f"{CUDA_ERRORS[number]} is matched by nothing"
-    assert CUDA_ERRORS[number].name in found.note
+    assert found.hits, f"{cuda_errors()[number]} is matched by nothing"
+    assert cuda_errors()[number].runtime in found.note
 
 
 @EACH
