@@ -10,8 +10,7 @@ from slack_bolt.adapter.aiohttp import to_aiohttp_response, to_bolt_request
 from slack_bolt.async_app import AsyncAck, AsyncApp, AsyncRespond
 from slack_sdk.web.async_client import AsyncWebClient
 
-from bot.slack.commands import COMMAND, MAX_ANSWER, Commands
-from bot.slack.escape import cut
+from bot.slack.commands import COMMAND, Commands
 
 EVENTS_PATH = "/slack/events"
 
@@ -22,8 +21,14 @@ def build_app(client: AsyncWebClient, commands: Commands, signing_secret: str = 
 
     async def diagnose(ack: AsyncAck, respond: AsyncRespond, command: dict[str, Any]) -> None:
         await ack()  # Slack waits 3 s; the answer may take longer
-        text = await commands.answer(command.get("text", ""), command.get("user_id", ""), command.get("channel_id", ""))
-        await respond(text=cut(text, MAX_ANSWER), response_type="ephemeral", unfurl_links=False)
+        answer = await commands.answer(
+            command.get("text", ""),
+            command.get("user_id", ""),
+            command.get("channel_id", ""),
+            user_name=command.get("user_name", ""),
+            mark=command.get("trigger_id", ""),
+        )
+        await answer.send(respond)
 
     app.command(COMMAND)(diagnose)
     return app

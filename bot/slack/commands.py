@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from bot.slack.escape import code, mrkdwn
+from slack_bolt.async_app import AsyncRespond
+
+from bot.slack.contract import Block
+from bot.slack.escape import code, cut, mrkdwn
 
 COMMAND = "/diagnose"
 MAX_ANSWER = 3_000
@@ -16,14 +19,39 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """Who asked, where, and what stood behind the word."""
+    """Who asked, where, and what stood behind the word. `mark` is Slack's own of this command, no two share one."""
 
     user: str
     channel: str
     arguments: str
+    user_name: str = ""
+    mark: str = ""
 
 
-Answer = Callable[[Invocation], Awaitable[str]]
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What the person who asked is shown, alone. `text` is mrkdwn, and all there is where `blocks` are empty.
+
+    `otherwise` is shown where the workspace refuses `blocks`.
+    """
+
+    text: str
+    blocks: list[Block] = field(default_factory=list)
+    otherwise: list[Block] = field(default_factory=list)
+
+    async def send(self, respond: AsyncRespond) -> None:
+        """Show it to the person, by the address that came with the command."""
+        text = cut(self.text, MAX_ANSWER)
+        for blocks in (self.blocks, self.otherwise):
+            if blocks:
+                done = await respond(text=text, blocks=blocks, response_type="ephemeral", unfurl_links=False)
+                if done.status_code == 200:
+                    return
+                log.warning("an answer was refused", extra={"status": done.status_code, "body": done.body[:200]})
+        await respond(text=text, response_type="ephemeral", unfurl_links=False)
+
+
+Answer = Callable[[Invocation], Awaitable[str | Answered]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,18 +73,19 @@ class Commands:
             raise ValueError(f"{COMMAND} {word} is registered twice")
         self._known[word] = _Known(summary, answer)
 
-    async def answer(self, line: str, user: str, channel: str) -> str:
+    async def answer(self, line: str, user: str, channel: str, *, user_name: str = "", mark: str = "") -> Answered:
         """Return the answer to what was typed behind the command; a failing answer is logged and owned up to."""
         word, _, arguments = line.strip().partition(" ")
-        asked = Invocation(user=user, channel=channel, arguments=arguments.strip())
+        asked = Invocation(user, channel, arguments.strip(), user_name, mark)
         known = self._known.get(word.lower() or "help")
         if known is None:
-            return f"I do not know {code(word, 60)}.\n{await self._help(asked)}"
+            return Answered(f"I do not know {code(word, 60)}.\n{await self._help(asked)}")
         try:
-            return await known.answer(asked)
+            answer = await known.answer(asked)
         except Exception:
             log.exception("slash command failed", extra={"word": word})
-            return f"{mrkdwn(word, 60)} failed on my side. The service's log says why."
+            return Answered(f"{mrkdwn(word, 60)} failed on my side. The service's log says why.")
+        return Answered(answer) if isinstance(answer, str) else answer
 
     async def _help(self, asked: Invocation) -> str:  # noqa: ARG002
         words = [f"{code(f'{COMMAND} {word}', 80)}  {known.summary}" for word, known in sorted(self._known.items())]
