@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
-from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy import make_url
+from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from bot.doctor.finding import Finding, fail, ok, warn
 from bot.routing.router import Router
@@ -80,19 +81,31 @@ def disk(folder: Path) -> list[Finding]:
 
 
 async def _database(settings: Settings) -> Finding:
-    database = Database(settings.database)
     try:
-        if database.file is not None and not database.file.exists():
+        database = Database(settings.database)
+    except (SQLAlchemyError, ImportError, ValueError) as error:
+        return _unusable(settings, error)
+    try:
+        if database.file is not None and not await asyncio.to_thread(database.file.exists):
             return ok("database", f"{database.file} is made at the first start")
         if await database.is_current():
             return ok("database", "it can be reached, and its tables are those of this version")
         return warn("database", "its tables are those of another version", "start the service: it migrates them")
     except (SQLAlchemyError, OSError) as error:
-        reason = literal(str(getattr(error, "orig", None) or error), 200)
-        where = database.url.render_as_string(hide_password=True)
-        return fail("database", f"{where} cannot be used: {reason}", "check database_url, and that the server runs")
+        return _unusable(settings, error)
     finally:
         await database.close()
+
+
+def _unusable(settings: Settings, error: Exception) -> Finding:
+    """Say why the database cannot be used, without the password in its URL."""
+    reason = str(getattr(error, "orig", None) or error).splitlines()[0]
+    try:
+        where = make_url(settings.database).render_as_string(hide_password=True)
+    except ArgumentError:
+        where, reason = "database_url", "it is no URL"
+    remedy = "check database_url, and that the database runs"
+    return fail("database", literal(f"{where} cannot be used: {reason}", 300), remedy)
 
 
 def _catalogue() -> Finding:

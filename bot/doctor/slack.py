@@ -46,7 +46,7 @@ async def examine_slack(
     if slack.mode is SlackMode.SOCKET:
         findings.append(await _app_token(client, slack.app_token.get_secret_value()))
     findings += await _channels(client, named_in(settings), granted or ())
-    return [*findings, *_events(settings, granted)]
+    return [*findings, _events(granted)]
 
 
 async def _with_headers(call: Callable[[], Awaitable[Any]]) -> tuple[dict[str, Any], Mapping[str, str]]:
@@ -158,15 +158,11 @@ async def _channel(client: AsyncWebClient, channel: str, granted: Collection[str
 _INVITE = "type /invite @Firstfault in the channel"
 
 
-def _events(settings: Settings, granted: Collection[str] | None) -> Iterator[Finding]:
+def _events(granted: Collection[str] | None) -> Finding:
     """No token can read an app's subscriptions, so only what surely does not arrive is a warning."""
     deaf = sorted(event for event, scope in EVENTS.items() if scope and granted is not None and scope not in granted)
     if deaf:
-        yield warn(
-            "events", f"{', '.join(deaf)} cannot arrive without their scopes", "add the scopes, install the app again"
-        )
-    wanted = ", ".join(sorted(set(EVENTS) - set(deaf)))
-    detail = f"the manifest subscribes to {wanted}; Slack tells no app whether it did"
-    if settings.slack.mode is SlackMode.HTTP and settings.public_url is None:
-        yield warn("events", "public_url is not set", "set it to the address that the manifest gives to Slack")
-    yield ok("events", f"{detail}: where a mention stays without an answer, compare Event Subscriptions")
+        detail = f"{', '.join(deaf)} cannot arrive without their scopes"
+        return warn("events", detail, "add the scopes and install the app again")
+    detail = f"Slack tells no app to what it subscribes; the manifest names {', '.join(sorted(EVENTS))}"
+    return ok("events", f"{detail}: where a mention stays without an answer, compare Event Subscriptions")
