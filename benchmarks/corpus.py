@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from itertools import accumulate
 from pathlib import Path
 
 from benchmarks.healthy import healthy_lines, near_miss
@@ -71,11 +70,9 @@ def scan(path: Path, catalogue: Catalogue) -> Counter[str]:
     confirmed: Counter[str] = Counter()
     with open_log(path) as stream:
         for region in read_regions(stream, catalogue.scanner.literals, MANY_RANKS):
-            lines = region.data.splitlines(keepends=True)
-            for number, candidate in catalogue.scanner.candidates(
-                region.data, list(accumulate(map(len, lines)))
-            ).items():
-                line = lines[number].decode("utf-8", "replace").rstrip("\n")
+            lines = region.data.split(b"\n")
+            for number, candidate in catalogue.scanner.candidates(region.data).items():
+                line = lines[number].decode("utf-8", "replace")
                 if any(entry.match(line) is not None for entry in candidate.entries.values()):
                     confirmed[line] += 1
     return confirmed

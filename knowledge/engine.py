@@ -5,17 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from knowledge.attribution import outcome
-from knowledge.attribution.earlier import look_back
-from knowledge.attribution.view import CaseView, view_case
 from knowledge.catalogue import load_catalogue
 from knowledge.diagnosis import Diagnosis, Stats
 from knowledge.dossier import Dossier
 from knowledge.errors import UnreadableEvidence
 from knowledge.reading.bundle import open_bundle
 from knowledge.reading.reader import read_evidence
-from knowledge.report import report, tell_earlier
+
+if TYPE_CHECKING:
+    from knowledge.attribution.view import CaseView
 
 
 def run(paths: Sequence[Path]) -> Diagnosis:
@@ -34,9 +34,14 @@ def examine(paths: Sequence[Path]) -> tuple[Diagnosis, Dossier]:
 def _weigh(paths: Sequence[Path]) -> tuple[Diagnosis, CaseView]:
     began = time.perf_counter()
     bundle = open_bundle(paths)
-    evidence = read_evidence(bundle, load_catalogue())
+    evidence = read_evidence(bundle, load_catalogue(), meanwhile=_load_reasoning)
     if not evidence.bytes and not bundle.job.state and not evidence.refused:
         raise UnreadableEvidence(f"nothing to read in {', '.join(map(str, paths))}: empty, or damaged from the start")
+    from knowledge.attribution import outcome
+    from knowledge.attribution.earlier import look_back
+    from knowledge.attribution.view import view_case
+    from knowledge.report import report, tell_earlier
+
     view = view_case(evidence)
     hypotheses = outcome.conclude(view)
     diagnosis = report(view, hypotheses)
@@ -45,3 +50,9 @@ def _weigh(paths: Sequence[Path]) -> tuple[Diagnosis, CaseView]:
     diagnosis.missing += evidence.refused
     diagnosis.stats = Stats(bytes=evidence.bytes, lines=evidence.lines, seconds=round(time.perf_counter() - began, 4))
     return diagnosis, view
+
+
+def _load_reasoning() -> None:
+    """Import what is needed once all is read; other processes read meanwhile."""
+    import knowledge.attribution.outcome
+    import knowledge.report  # noqa: F401

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
@@ -112,18 +111,16 @@ class SignatureScanner:
         self._entries = [by_literal.get(literal, []) for literal in self.literals.literals]
         self._candidates: dict[tuple[int, ...], Candidate] = {}  # by the numbers of the literals
 
-    def candidates(self, block: bytes, line_ends: Sequence[int]) -> dict[int, Candidate]:
-        """Map line index → what its literals make worth looking at; lines without any are absent.
-
-        `line_ends` are the offsets just behind each line's newline, ascending.
-        """
+    def candidates(self, block: bytes) -> dict[int, Candidate]:
+        """Map line index → what its literals make worth looking at; lines without any are absent. In order of lines."""
         numbers: dict[int, list[int]] = {}
         found: list[int] = []
-        end_of_line = -1
+        line = counted = end_of_line = 0
         for end, number in self.literals.scan(block):
             if end > end_of_line:
-                line = bisect_right(line_ends, end - 1)
-                end_of_line = line_ends[line] if line < len(line_ends) else len(block)
+                line += block.count(b"\n", counted, end - 1)
+                counted = end - 1
+                end_of_line = block.find(b"\n", counted) + 1 or len(block)
                 found = numbers[line] = []
             found.append(number)
         return {line: self._candidate(tuple(found)) for line, found in numbers.items()}

@@ -180,7 +180,6 @@ def open_bundle(paths: Sequence[Path]) -> Bundle:
         raise UnreadableEvidence(f"no log files found in {', '.join(map(str, paths)) or 'nothing'}")
     bundle = Bundle(sources=[], job=job)
     for source in sources:
-        source.open().close()
         if is_dump(source.path, source.name):
             bundle.dumps.append(source)
         elif not source.name.endswith(".pkl"):

@@ -48,6 +48,18 @@ def open_log(path: Path) -> LogStream:
     return stream
 
 
+def first_bytes(path: Path, count: int) -> bytes:
+    """Up to `count` bytes as they stand at the beginning of a file. Raises UnreadableEvidence."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            return os.read(descriptor, count)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise _unreadable(path, error) from error
+
+
 def count_lines(path: Path, before: int) -> int:
     """How many lines end in the first `before` unpacked bytes of a log. Raises UnreadableEvidence."""
     lines, buffer = 0, bytearray(1 << 18)

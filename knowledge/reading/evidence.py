@@ -39,6 +39,13 @@ class Place:
         self.rank, self.host, self.attempt, self.local, self.year = rank, host, attempt, local, year
         self._time: Timestamp | bool | None = False
 
+    def __reduce__(self) -> tuple[type[Place], tuple[object, ...]]:
+        """Places are many among what forked readers send back: as arguments they are half as long."""
+        return Place, (
+            self.source, self._nth, self.order, self.text, self.rank, self.host, self.attempt, self.local, self.year,
+            self._region,
+        )  # fmt: skip
+
     @property
     def line(self) -> int:
         """The number of the line in its file, from 1. Raises UnreadableEvidence."""
@@ -164,7 +171,8 @@ class Pulse:
 
     def beat(self, place: Place) -> None:
         """Note a progress line."""
-        if self.last is None or self.last.source != place.source:
+        last = self.last
+        if last is None or (last.source is not place.source and last.source != place.source):
             self.recent = []
         self.last = place
         self.count += 1
@@ -264,7 +272,9 @@ class CaseEvidence:
     def meet(self, other: CaseEvidence) -> None:
         """Take what the head of one source told about processes; sources come in their order."""
         for rank, told in other.processes.items():
-            known = self.processes.setdefault(rank, Process(rank))
+            known = self.processes.setdefault(rank, told)
+            if known is told:
+                continue
             for name in ("host", "local_rank", "pid", "bus", "address"):
                 value = getattr(told, name)
                 if value is not None:
@@ -276,10 +286,12 @@ class CaseEvidence:
 
     def absorb(self, other: CaseEvidence) -> None:
         """Take what one source told; sources come in their order."""
-        for (attempt, rank), story in other.stories.items():
-            self.story(attempt, rank).absorb(story)
+        for key, story in other.stories.items():
+            if (known := self.stories.setdefault(key, story)) is not story:
+                known.absorb(story)
         for attempt, pulse in other.pulses.items():
-            self.pulses.setdefault(attempt, Pulse()).absorb(pulse)
+            if (same := self.pulses.setdefault(attempt, pulse)) is not pulse:
+                same.absorb(pulse)
         self.hits += other.hits
         self.tracebacks += other.tracebacks
         self.exits += other.exits

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from knowledge.reading import plain_pickle
-from knowledge.reading.compressed import open_log
+from knowledge.reading.compressed import first_bytes, open_log
 from knowledge.reading.plain_pickle import MAX_CONTAINERS, RefusedPickleError
 
 MAX_BYTES = 64 << 20  # of one dump, unpacked
@@ -24,6 +24,7 @@ _NAMED_SO = re.compile(r"(?i)trace|flight|nccl|dump|rank|(?:^|[^a-z])fr(?:[^a-z]
 _PICKLED = re.compile(r"(?i)\.(?:pkl|pickle)$")
 _LAST_NUMBER = re.compile(r"(\d{1,6})(?:\.[A-Za-z]+)*$")
 _NUMBER = re.compile(r"\d{1,7}")
+_BEGINNINGS = frozenset(b"%c" % byte for byte in b"\x1f\x28\x80{ \t\r\n\x0b\x0c")  # of packed, pickled and JSON files
 _LIBRARY = ("site-packages", "dist-packages", "/torch/", "/lib/python")
 
 
@@ -65,9 +66,13 @@ class RefusedDumpError(Exception):
 
 
 def is_dump(path: Path, name: str) -> bool:
-    """Whether a file is a flight-recorder dump, or pretends to be one: by its content first, by its name second."""
-    with path.open("rb", buffering=0) as file:
-        head = file.read(512)
+    """Whether a file is a flight-recorder dump, or pretends to be one: by its content first, by its name second.
+
+    Raises UnreadableEvidence.
+    """
+    head = first_bytes(path, 512)
+    if head[:1] not in _BEGINNINGS and not _PICKLED.search(name):
+        return False
     if head[:2] == b"\x1f\x8b" or head[:4] == b"\x28\xb5\x2f\xfd":
         with open_log(path) as stream:
             head = stream.read(_HEAD)

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 _WORDS = ("NCCL ", "world_size", "nranks", "GLOBAL_RANK", " of ", "world_rank", "Bootstrap : Using", "spawned with")
 
@@ -51,6 +54,20 @@ def nccl_process(text: str) -> tuple[str, int] | None:
 def may_introduce(text: str) -> bool:
     """Whether `introduce` may find something in a line: quick, and seldom wrong."""
     return any(word in text for word in _WORDS) or text.startswith("#")
+
+
+def introducing(lines: Sequence[str]) -> frozenset[int]:
+    """The indices of lines that may introduce a process or a pod, whatever stands in front of them."""
+    text = "\n".join(lines)
+    ends = [*accumulate(len(line) + 1 for line in lines)]
+    found = set()
+    for word in (*_WORDS, "#", "Successfully assigned"):
+        at = text.find(word)
+        while at >= 0:
+            line = bisect_right(ends, at)
+            found.add(line)
+            at = text.find(word, ends[line])
+    return frozenset(found)
 
 
 def introduce(text: str) -> Introduction | None:

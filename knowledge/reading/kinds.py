@@ -17,18 +17,19 @@ _KUBERNETES = re.compile(r"^NAMESPACE +NAME|^NAME +READY|^LAST SEEN +TYPE|^Event
 _SLURMCTLD = re.compile(
     r"^\[\d{4}-\d\d-\d\dT[\d:.]+\] (?:sched|error|debug|_slurm|job|node|Resending|slurmctld|update_node|cleanup|backfill|preempt)"
 )
+_CAPITALS_AND_BRACKETS = frozenset("[<ABCDEFGHIJKLMNOPQRSTUVWXYZ")  # with which a line of the kernel's begins
 
 
 def recognise(source: Source, lines: Sequence[str], ranks: Counter[int], habits: Habits) -> SourceKind | None:
     """Decide the kind of a source from its first lines and the ranks seen in them; None: cannot tell."""
-    content = [line for line in lines if line.strip()]
+    content = [line for line in lines if line and not line.isspace()]
     total = len(content)
     if total:
-        if sum(bool(_KERNEL.match(line)) for line in content) > total * 0.6:
+        if sum(line[0] in _CAPITALS_AND_BRACKETS and bool(_KERNEL.match(line)) for line in content) > total * 0.6:
             return source.kind if source.kind is SourceKind.NODE else SourceKind.KERNEL
         if any(_KUBERNETES.match(line) for line in content[:20]):
             return SourceKind.KUBERNETES
-        if sum(bool(_SLURMCTLD.match(line)) for line in content) > total * 0.5:
+        if sum(line[0] == "[" and bool(_SLURMCTLD.match(line)) for line in content) > total * 0.5:
             return SourceKind.SCHEDULER
     if len(ranks) > 1 or habits.label or habits.hydra:
         return SourceKind.LAUNCHER if source.kind is SourceKind.LAUNCHER else SourceKind.COMBINED

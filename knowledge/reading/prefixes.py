@@ -27,6 +27,9 @@ _GLOBAL = re.compile(r"^\[rank(?P<rank>\d+)\]:? ?(?=.)")
 _LABEL = re.compile(r"^ *(?P<rank>\d{1,6}): ?")
 _HYDRA = re.compile(r"^\[(?P<rank>\d{1,6})\] ")
 _HOST = re.compile(r"^(?P<host>[A-Za-z][A-Za-z0-9.-]{1,62}): ")
+_AMBIGUOUS = re.compile(
+    rf"(?:{_ARRIVAL.pattern[1:]})?(?:(?P<label> *\d{{1,6}}: ?)|(?P<hydra>\[\d{{1,6}}\] )|(?P<host>[A-Za-z][A-Za-z0-9.-]{{1,62}}): )"
+)
 _NOT_HOSTS = frozenset(
     "srun slurmstepd WARNING INFO ERROR Error Warning wandb error warning File Note NOTE python bash sh "
     "libibverbs mpirun prterun Traceback Exception terminate kernel info debug FATAL fatal Fabric Status Events Name "
@@ -60,17 +63,19 @@ def learn_habits(lines: Iterable[str]) -> Habits:
     total = labels = hydras = 0
     hosts: Counter[str] = Counter()
     for whole in lines:
-        if not whole.strip():
+        if not whole or whole.isspace():
             continue
-        arrival = _ARRIVAL.match(whole) if whole[:1].isdigit() else None
-        line = whole[arrival.end() :] if arrival else whole
         total += 1
-        first = line[:1]
-        labels += (first.isdigit() or first == " ") and bool(_LABEL.match(line))
-        hydras += first == "[" and bool(_HYDRA.match(line))
-        found = _HOST.match(line) if first.isalpha() else None
-        if found and found["host"] not in _NOT_HOSTS and not found["host"].endswith(("Error", "Warning", "Exception")):
-            hosts[found["host"]] += 1
+        found = _AMBIGUOUS.match(whole)
+        if not found:
+            continue
+        kind = found.lastgroup
+        if kind == "label":
+            labels += 1
+        elif kind == "hydra":
+            hydras += 1
+        elif (host := found["host"]) not in _NOT_HOSTS and not host.endswith(("Error", "Warning", "Exception")):
+            hosts[host] += 1
     enough = max(2, total // 2)
     return Habits(
         label=labels >= enough,
@@ -79,19 +84,28 @@ def learn_habits(lines: Iterable[str]) -> Habits:
     )
 
 
+def may_begin(line: str, habits: Habits) -> bool:
+    """Whether `strip_prefix` may find something in front of a line: quick, and never wrong when it says no."""
+    first = line[:1]
+    if first == "[" or first == "(" or habits.label or habits.host:
+        return True
+    return line[10:11] == "T" if first.isdigit() else line[3:4] == " "
+
+
 def strip_prefix(line: str, habits: Habits) -> tuple[Prefix, str]:
     """Split a clean line into what launchers put in front of it and the program's own text."""
     prefix = Prefix()
+    if not may_begin(line, habits):
+        return prefix, line
     for _ in range(4):
         first = line[:1]
         found: re.Match[str] | None = None
         if first == "[":
-            found = _MPIRUN.match(line) or _MPIRUN_BARE.match(line)
-            if found:
-                prefix.rank = int(found["rank"])
-            elif found := _GLOBAL.match(line):
+            if line[1:2] == "r" and (found := _GLOBAL.match(line)):
                 prefix.rank = int(found["rank"])
                 prefix.tagged = True
+            elif found := _MPIRUN.match(line) or _MPIRUN_BARE.match(line):
+                prefix.rank = int(found["rank"])
             elif found := _ROLE.match(line):
                 prefix.local_rank = int(found["local"])
             elif found := _POD.match(line):

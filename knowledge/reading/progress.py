@@ -19,14 +19,29 @@ _LEAVING = re.compile(
     r"|no more (?:data|batches)|data exhausted|ran out of data|end of (?:data|epoch|shard)|finished its (?:data|shard))\b"
 )
 _LOSS = re.compile(r"(?i)\bloss['\"]?[ :=]{1,3}\d")
-_STEPS = ("step", "iter", "it/s", "s/it", "poch", "Step", "Iter", "STEP")
+
+
+def _may_step(text: str) -> bool:
+    return (
+        "step" in text or "iter" in text or "poch" in text or "it/s" in text or "Step" in text or "Iter" in text
+        or "STEP" in text or "s/it" in text
+    )  # fmt: skip
+
+
+def _first_step(text: str) -> int:
+    """Where `_STEP` can find something at the earliest: it is slow to try every character."""
+    if not text.isascii():
+        return 0
+    lowered = text.lower()
+    places = [at for at in (lowered.find("step"), lowered.find("iter")) if at >= 0]
+    return max(0, min(places, default=len(text)) - len("global_"))
 
 
 def step_of(text: str) -> int | None:
     """The training step that a progress line tells; -1 for progress without a number; None: not progress."""
-    if not any(word in text for word in _STEPS):
+    if not _may_step(text):
         return None
-    found = _STEP.search(text)
+    found = _STEP.search(text, _first_step(text))
     if found:
         return int(found["step"])
     return -1 if _OTHER.search(text) else None

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections import ChainMap
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from knowledge.catalogue import Catalogue
-from knowledge.reading.bundle import Bundle
+from knowledge.reading.bundle import Bundle, Source
 from knowledge.reading.evidence import CaseEvidence, Process
 from knowledge.reading.exits import number_attempts
 from knowledge.reading.flight_recorder import RefusedDumpError, read_dump
@@ -20,10 +23,18 @@ from knowledge.signature import SourceKind
 LARGE = 64 << 20  # bytes from which several processes pay
 
 
-def read_evidence(bundle: Bundle, catalogue: Catalogue) -> CaseEvidence:
-    """Read all sources of a bundle. Raises UnreadableEvidence for a file that cannot be read."""
+def read_evidence(bundle: Bundle, catalogue: Catalogue, meanwhile: Callable[[], object] = lambda: None) -> CaseEvidence:
+    """Read all sources of a bundle. Raises UnreadableEvidence for a file that cannot be read.
+
+    `meanwhile` is done while other processes read; not at all where there are none.
+    """
     with _uncollected():
-        return _read(bundle, catalogue)
+        case = CaseEvidence(job=bundle.job, world_size=bundle.job.world_size, sources=bundle.sources)
+        _Reading(bundle, catalogue, case).read(meanwhile)
+        case.settle()
+        number_attempts(case.exits, case.last_attempt)
+        _read_dumps(case, bundle)
+        return case
 
 
 @contextmanager
@@ -38,45 +49,78 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _read(bundle: Bundle, catalogue: Catalogue) -> CaseEvidence:
-    case = CaseEvidence(job=bundle.job, world_size=bundle.job.world_size, sources=bundle.sources)
-    sizes = [source.path.stat().st_size for source in bundle.sources]
-    shared = workers() > 1 and len(sizes) > 1 and sum(sizes) > LARGE
-    rosters = _learn(case, shared)
-    when = bundle.job.started_at or bundle.job.ended_at or _newest(bundle)
-    readers = [StreamReader(roster, case.processes, catalogue, when.year) for roster in rosters]
-    if shared:
-        catalogue.scanner.literals.prepare()
-        for part in in_shares(lambda number: readers[number].read(), sizes):
-            case.absorb(part)
-    else:
-        for reader in readers:
-            case.absorb(reader.read())
-    case.settle()
-    number_attempts(case.exits, case.last_attempt)
-    _read_dumps(case, bundle)
-    return case
+@dataclass(slots=True)
+class _Told:
+    """What a run of neighbouring sources told: in their heads, about processes, and in all their lines."""
+
+    rosters: list[Roster] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+    heads: CaseEvidence = field(default_factory=CaseEvidence)
+    lines: CaseEvidence = field(default_factory=CaseEvidence)
 
 
-def _learn(case: CaseEvidence, shared: bool) -> list[Roster]:
-    """Learn from the heads of all sources who writes where."""
-    siblings = sum(source.kind in (SourceKind.RANK, None) for source in case.sources)
-    rosters = [Roster(source) for source in case.sources]
-    if not shared:
-        for roster in rosters:
-            roster.learn(case, siblings)
-        return rosters
+class _Reading:
+    """Heads first, since they tell who is who in other files too; then all lines.
 
-    def learn(number: int) -> tuple[Roster, CaseEvidence]:
-        told = CaseEvidence()
-        rosters[number].learn(told, siblings)
-        return rosters[number], told
+    A file that by its name is one rank's own introduces nobody else, so its head may wait until it is read.
+    """
 
-    learned = in_shares(learn, [1] * len(rosters))
-    for _, told in learned:
-        case.meet(told)
-    case.sources[:] = [roster.source for roster, _ in learned]
-    return [roster for roster, _ in learned]
+    def __init__(self, bundle: Bundle, catalogue: Catalogue, case: CaseEvidence) -> None:
+        self._catalogue, self._case = catalogue, case
+        stats = [source.path.stat() for source in bundle.sources]
+        self._sizes = [stat.st_size for stat in stats]
+        newest = datetime.fromtimestamp(max((stat.st_mtime for stat in stats), default=0), UTC)
+        self._year = (bundle.job.started_at or bundle.job.ended_at or newest).year
+        self._rosters = [Roster(source) for source in bundle.sources]
+        self._siblings = sum(source.kind in (SourceKind.RANK, None) for source in bundle.sources)
+
+    def read(self, meanwhile: Callable[[], object]) -> None:
+        """Read everything into the case."""
+        total, case = len(self._rosters), self._case
+        if workers() == 1 or total < 2 or sum(self._sizes) <= LARGE:
+            told = self._learn(range(total))
+            case.meet(told.heads)
+            case.absorb(self._read(range(total), ()).lines)
+            return
+        waiting = {number for number, source in enumerate(case.sources) if source.kind is SourceKind.RANK}
+        asked = [number for number in range(total) if number not in waiting]
+        if asked:
+            learned: list[Roster] = []
+            for told in in_shares(lambda part: self._learn(asked[part.start : part.stop]), [1] * len(asked)):
+                case.meet(told.heads)
+                learned += told.rosters
+            for number, roster in zip(asked, learned, strict=True):
+                self._rosters[number] = roster
+        self._catalogue.scanner.literals.prepare()
+        read: list[Source] = []
+        for told in in_shares(lambda part: self._read(part, waiting), self._sizes, meanwhile):
+            case.meet(told.heads)
+            case.absorb(told.lines)
+            read += told.sources
+        case.sources[:] = read
+
+    def _learn(self, numbers: Iterable[int]) -> _Told:
+        told = _Told()
+        for number in numbers:
+            self._rosters[number].learn(told.heads, self._siblings)
+            told.rosters.append(self._rosters[number])
+        return told
+
+    def _read(self, numbers: Iterable[int], waiting: Collection[int]) -> _Told:
+        told, known = _Told(), self._case.processes
+        for number in numbers:
+            roster = self._rosters[number]
+            processes: Mapping[int, Process] = known
+            if number in waiting:
+                head = CaseEvidence()
+                if (rank := roster.source.rank) is not None and rank in known:
+                    head.processes[rank] = copy(known[rank])
+                roster.learn(head, self._siblings)
+                told.heads.meet(head)
+                processes = ChainMap(head.processes, known)
+            told.lines.absorb(StreamReader(roster, processes, self._catalogue, self._year).read())
+            told.sources.append(roster.source)
+        return told
 
 
 def _read_dumps(case: CaseEvidence, bundle: Bundle) -> None:
@@ -91,8 +135,3 @@ def _read_dumps(case: CaseEvidence, bundle: Bundle) -> None:
         case.dumps.append((source, dump))
         case.bytes += source.path.stat().st_size
         case.processes.setdefault(dump.rank, Process(dump.rank))
-
-
-def _newest(bundle: Bundle) -> datetime:
-    stamps = [source.path.stat().st_mtime for source in bundle.sources]
-    return datetime.fromtimestamp(max(stamps, default=0), UTC)

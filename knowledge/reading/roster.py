@@ -9,8 +9,8 @@ from knowledge.reading import identity
 from knowledge.reading.bundle import Source
 from knowledge.reading.evidence import CaseEvidence, Process
 from knowledge.reading.kinds import recognise
-from knowledge.reading.prefixes import Habits, Prefix, learn_habits, strip_prefix
-from knowledge.reading.text import pieces
+from knowledge.reading.prefixes import Habits, Prefix, learn_habits, may_begin, strip_prefix
+from knowledge.reading.text import lines_of, pieces
 from knowledge.signature import SourceKind
 
 _SAMPLE_RANK, _SAMPLE = 6 << 10, 256 << 10  # bytes at the head from which a file is judged
@@ -53,11 +53,14 @@ class Roster:
         """
         with self.source.open() as stream:
             head = stream.read(_SAMPLE_RANK if self.source.kind is SourceKind.RANK else _SAMPLE)
-        lines = [piece for raw in head.split(b"\n") for piece in pieces(raw)]
+        lines = lines_of(head) or [piece for raw in head.split(b"\n") for piece in pieces(raw)]
         self.habits = learn_habits(lines[:4000])
         ranks: Counter[int] = Counter()
         hosts: Counter[str] = Counter()
-        for line in lines:
+        introducing = identity.introducing(lines)
+        for number, line in enumerate(lines):
+            if number not in introducing and not may_begin(line, self.habits):
+                continue
             prefix, text = strip_prefix(line, self.habits)
             if prefix.rank is not None:
                 ranks[prefix.rank] += 1
@@ -65,7 +68,7 @@ class Roster:
                 self._locals = max(self._locals, prefix.local_rank + 1)
             if "Successfully assigned" in text and (found := _HOST_OF_POD.search(text)):
                 case.pod_nodes[found["pod"]] = found["node"]
-            if identity.may_introduce(text) and (who := identity.introduce(text)):
+            if number in introducing and identity.may_introduce(text) and (who := identity.introduce(text)):
                 self._meet(who, prefix, text, case, ranks, hosts)
         self.source.kind = recognise(self.source, lines, ranks, self.habits)
         if len(ranks) > 1:

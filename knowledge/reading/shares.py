@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 
 Made = TypeVar("Made")
 
-_PER_WORKER = 4  # shares, so that a slow one does not keep the others waiting
-_work: Callable[[int], Any] | None = None
+_PER_WORKER = 4  # runs, so that a slow one does not keep the others waiting
+_work: Callable[[range], Any] | None = None
 
 
 def workers() -> int:
@@ -20,24 +20,39 @@ def workers() -> int:
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else 1
 
 
-def in_shares(work: Callable[[int], Made], weights: Sequence[int]) -> list[Made]:
-    """Do `work` for every number below `len(weights)` and return the results in order. Raises what `work` raises."""
+def in_shares(
+    work: Callable[[range], Made], weights: Sequence[int], meanwhile: Callable[[], object] = lambda: None
+) -> list[Made]:
+    """Do `work` for runs of the numbers below `len(weights)`, each about as heavy as the others, and return what it made
+    of them in order. `meanwhile` is what this process does itself before it waits. Raises what they raise."""
     global _work  # noqa: PLW0603 - how forked workers come by it
-    shares: list[list[int]] = [[] for _ in range(workers() * _PER_WORKER)]
-    loads = [0] * len(shares)
-    for number in sorted(range(len(weights)), key=lambda number: -weights[number]):
-        lightest = loads.index(min(loads))
-        shares[lightest].append(number)
-        loads[lightest] += weights[number] + 1
+    parts = runs(weights, workers() * _PER_WORKER)
     _work = work
     try:
         with ProcessPoolExecutor(workers(), mp_context=multiprocessing.get_context("fork")) as pool:
-            made = dict(part for share in pool.map(_do, shares) for part in share)
+            heaviest_first = sorted(parts, key=lambda part: -sum(weights[part.start : part.stop]))
+            pending = {part: pool.submit(_do, part) for part in heaviest_first}
+            meanwhile()
+            return [pending[part].result() for part in parts]
     finally:
         _work = None
-    return [made[number] for number in range(len(weights))]
 
 
-def _do(numbers: Sequence[int]) -> list[tuple[int, Any]]:
+def runs(weights: Sequence[int], count: int) -> list[range]:
+    """Cut the numbers below `len(weights)` into at most about `count` runs of neighbours of about equal weight."""
+    share = (sum(weights) + len(weights)) / count
+    found: list[range] = []
+    start, load = 0, 0.0
+    for number, weight in enumerate(weights):
+        if number > start and load + (weight + 1) / 2 > share:
+            found.append(range(start, number))
+            start, load = number, 0.0
+        load += weight + 1
+    if start < len(weights):
+        found.append(range(start, len(weights)))
+    return found
+
+
+def _do(part: range) -> Any:
     assert _work is not None
-    return [(number, _work(number)) for number in numbers]
+    return _work(part)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict, deque
-from collections.abc import Iterable, Iterator
-from itertools import accumulate
+from collections.abc import Iterable, Mapping, Sequence
 
 from knowledge.catalogue import Catalogue
 from knowledge.reading import exits
@@ -16,7 +15,7 @@ from knowledge.reading.progress import says_finished, step_of
 from knowledge.reading.regions import MANY_RANKS, ONE_RANK, Region, read_regions
 from knowledge.reading.roster import KINDS_OF_RANKS, Roster
 from knowledge.reading.stacks import StackReader
-from knowledge.reading.text import pieces
+from knowledge.reading.text import lines_of, pieces
 from knowledge.reading.tracebacks import TracebackReader
 from knowledge.scanning import Candidate, speakers
 from knowledge.signature import Says, Signature, SourceKind
@@ -34,7 +33,7 @@ _OFTEN = 2  # times that a rank is heard saying the same in the middle of a larg
 class StreamReader:
     """Reads one source into evidence of its own, which is absorbed into the case's afterwards."""
 
-    def __init__(self, roster: Roster, processes: dict[int, Process], catalogue: Catalogue, year: int) -> None:
+    def __init__(self, roster: Roster, processes: Mapping[int, Process], catalogue: Catalogue, year: int) -> None:
         self._roster = roster
         self._source = roster.source
         self._processes = processes
@@ -79,46 +78,48 @@ class StreamReader:
         return self._found
 
     def _read_region(self, region: Region) -> None:
-        raws = region.data.split(b"\n")
+        raws: list[str] | list[bytes] = lines_of(region.data) or region.data.split(b"\n")
         if not raws[-1]:
             raws.pop()
-        candidates = self._catalogue.scanner.candidates(region.data, [*accumulate(len(raw) + 1 for raw in raws)])
+        candidates = self._catalogue.scanner.candidates(region.data)
         self._found.bytes += len(region.data)
         self._found.lines += len(raws)
         self._window = region.window
-        for index in self._worth_reading(len(raws), sorted(candidates)):
-            candidate = candidates.get(index)
-            finished = candidate is not None and not candidate.marks.isdisjoint(FINISHED)
-            if candidate is not None and not candidate.entries and candidate.marks <= FINISHED:
-                candidate = None
-            plain = candidate is None and not finished and not self._busy()
-            for piece in pieces(raws[index]):
-                self._order += 1
-                if plain:  # split when it turns out to be one of the last
-                    self._plain[self._source.rank].append((piece, (index + 1, region.offset), self._order, None, False))
-                    self._heard[self._source.rank] += 1
-                    continue
-                self._read_line(piece, (index + 1, region.offset), candidate, finished)
-
-    def _worth_reading(self, total: int, marked: Iterable[int]) -> Iterator[int]:
-        """The indices of a region's lines, without those of one rank's own file that nobody would miss: of plain lines
-        the last ones before something happens are enough."""
-        rank = self._source.rank
-        if rank is None or not self._of_ranks:
-            yield from range(total)
-            return
         index = 0
-        for stop in (*marked, total):
+        for stop in (*candidates, len(raws)):
             while index < stop:
-                if not self._busy() and (skipped := stop - index - _PLAIN) > 0:
-                    self._heard[rank] += skipped
-                    self._order += skipped
-                    index += skipped
-                yield index
-                index += 1
-            if stop < total:
-                yield stop
+                if self._busy():
+                    self._read_raw(raws[index], (index + 1, region.offset), None)
+                    index += 1
+                else:
+                    self._hear(raws, index, stop, region.offset)
+                    index = stop
+            if stop < len(raws):
+                self._read_raw(raws[stop], (stop + 1, region.offset), candidates[stop])
                 index = stop + 1
+
+    def _read_raw(self, raw: str | bytes, at: _At, candidate: Candidate | None) -> None:
+        finished = candidate is not None and not candidate.marks.isdisjoint(FINISHED)
+        if candidate is not None and not candidate.entries and candidate.marks <= FINISHED:
+            candidate = None
+        for piece in (raw,) if isinstance(raw, str) else pieces(raw):
+            self._order += 1
+            self._read_line(piece, at, candidate, finished)
+
+    def _hear(self, raws: Sequence[str | bytes], start: int, stop: int, offset: int) -> None:
+        """Take plain lines of one rank's own file. The last ones before something happens are enough; they are split
+        when they turn out to be these."""
+        rank = self._source.rank
+        first = max(start, stop - _PLAIN)
+        self._order += first - start
+        self._heard[rank] += first - start
+        plain = self._plain[rank]
+        for index in range(first, stop):
+            raw = raws[index]
+            for piece in (raw,) if isinstance(raw, str) else pieces(raw):
+                self._order += 1
+                self._heard[rank] += 1
+                plain.append((piece, (index + 1, offset), self._order, None, False))
 
     def _busy(self) -> bool:
         """Whether the next plain line may matter to somebody at once; always in a source of many ranks."""
@@ -236,16 +237,21 @@ class StreamReader:
             self._finish(place, story)
 
     def _beat(self, place: Place, step: int, story: RankStory | None) -> None:
-        self._found.pulses.setdefault(place.attempt, Pulse()).beat(place)
+        self._pulse(place.attempt).beat(place)
         if story:
             story.last_progress = place
             story.last_step = step if step >= 0 else story.last_step
             if step >= 0:
                 story.pace(step, place)
 
+    def _pulse(self, attempt: int) -> Pulse:
+        pulse = self._found.pulses.get(attempt)
+        if pulse is None:
+            pulse = self._found.pulses[attempt] = Pulse()
+        return pulse
+
     def _finish(self, place: Place, story: RankStory | None) -> None:
-        pulse = self._found.pulses.setdefault(place.attempt, Pulse())
-        pulse.finished = place
+        self._pulse(place.attempt).finished = place
         if story:
             story.finished = place
 

@@ -26,3 +26,14 @@ def pieces(raw: bytes) -> Sequence[str]:
     """The clean lines inside one physical line: progress bars write `\\r` where others write a newline."""
     raw = raw.rstrip(b"\r\n")
     return [clean(piece) for piece in raw.split(b"\r") if piece] if b"\r" in raw else (clean(raw),)
+
+
+_ORDINARY = bytes(range(0x20, 0x7F)) + b"\t\n"
+
+
+def lines_of(data: bytes) -> list[str] | None:
+    """The clean lines of a stretch of a file in which nothing is to be cleaned or cut, many at once; else None."""
+    if data.translate(None, _ORDINARY):
+        return None
+    lines = data.decode("ascii").split("\n")
+    return lines if len(max(lines, key=len)) <= MAX_LINE else None
