@@ -84,11 +84,12 @@ def _change(differences: list[tuple[str, str, str]], before: Diagnosis, after: D
 
 
 def _fresh(before: Diagnosis, after: Diagnosis) -> list[Evidence]:
-    """Lines that the earlier verdict did not have, those that prove most first."""
+    """Lines that the earlier verdict did not have, those that prove most first; symptoms only where nothing proves."""
     known = {(line.source, line.line) for line in before.evidence}
     order = {Role.ROOT: 0, Role.CONFIRMATION: 1, Role.CONTEXT: 2, Role.CASCADE: 3}
     new = [line for line in after.evidence if (line.source, line.line) not in known]
-    return sorted(new, key=lambda line: order[line.role])
+    strong = [line for line in new if line.role in (Role.ROOT, Role.CONFIRMATION)]
+    return sorted(strong or new, key=lambda line: order[line.role])
 
 
 def _deed(action: Action) -> str:

@@ -86,32 +86,34 @@ def _look(diagnosis: Diagnosis, status: IncidentStatus) -> tuple[str, str]:
 
 
 def _blocks(headline: str, job: JobFacts, diagnosis: Diagnosis, status: IncidentStatus, limits: _Limits) -> list[Block]:
-    proof, remedy, unknown = _proof(diagnosis, limits), _remedy(diagnosis, limits), _unknown(diagnosis, limits)
+    """At most five blocks stand beside the bar: of more, Slack hides the last, and those are the buttons."""
     done = standing.deeds(status)
+    body = _body(diagnosis, limits)
     parts = [
         rich.header(headline),
         rich.context(_facts_line(job, status)),
         _verdict(job, diagnosis, limits),
         rich.context(done) if done else None,
+        rich.rich_text(*body) if body else None,
         members(status, limits.members),
-        proof,
-        *((unknown, remedy) if _guess(diagnosis) else (remedy, unknown)),
-        _footer(job, diagnosis, status),
+        _footer(job, diagnosis, status, limits),
         buttons.row(diagnosis, status),
     ]
     return [block for block in parts if block is not None]
 
 
 def _facts_line(job: JobFacts, status: IncidentStatus) -> str:
-    """The facts, and the owner's mention: the only one that wakes anybody."""
-    facts = mrkdwn(_facts(job, status), 500)
-    return f"{facts} · {person(status.owner)}" if status.owner else facts
+    """The facts, and the owner's mention, which takes the place of the name that the scheduler knows."""
+    if status.owner is None:
+        return mrkdwn(_facts(job, status), 500)
+    facts = _facts(job.model_copy(update={"user": None}), status)
+    return f"{mrkdwn(facts, 500)} · {person(status.owner)}"
 
 
 def _facts(job: JobFacts, status: IncidentStatus) -> str:
     facts = phrases.facts(job)
     if phrases.several_jobs(status) and facts:
-        return " · ".join([f"The one below: {job.name}" if job.name else "The one below", *facts])
+        return " · ".join([f"Example: {job.name}" if job.name else "Example", *facts])
     return " · ".join(facts) or "The scheduler's facts about this job are not known."
 
 
@@ -146,13 +148,22 @@ def _guess(diagnosis: Diagnosis) -> bool:
     return diagnosis.outcome is Outcome.FAILED and diagnosis.confidence < phrases.SURE
 
 
-def _proof(diagnosis: Diagnosis, limits: _Limits) -> Block | None:
+def _body(diagnosis: Diagnosis, limits: _Limits) -> list[rich.Element]:
+    """The proof, what to do, and for a guess, what would decide it."""
+    proof, remedy = _proof(diagnosis, limits), _remedy(diagnosis, limits)
+    if not _guess(diagnosis) or not _missing(diagnosis, limits):
+        return [*proof, *remedy]
+    decides = rich.section(rich.bold("What would decide it: "), *rich.prose(_missing(diagnosis, limits)[0]))
+    return [*proof, decides, *remedy]
+
+
+def _proof(diagnosis: Diagnosis, limits: _Limits) -> list[rich.Element]:
     elements: list[rich.Element] = []
     for evidence in _proving(diagnosis)[: limits.lines]:
         heading = [] if elements else [rich.bold("Proof: " if evidence.role in _STRONG else "Seen: ")]
         elements.append(rich.section(*heading, rich.plain(literal(evidence_origin(evidence), 200))))
         elements.append(rich.preformatted(literal(evidence.text, limits.line) or " "))
-    return rich.rich_text(*elements) if elements else None
+    return elements
 
 
 def _proving(diagnosis: Diagnosis) -> list[Evidence]:
@@ -162,8 +173,8 @@ def _proving(diagnosis: Diagnosis) -> list[Evidence]:
     return strong or ordered[:1]
 
 
-def _remedy(diagnosis: Diagnosis, limits: _Limits) -> Block | None:
-    elements = []
+def _remedy(diagnosis: Diagnosis, limits: _Limits) -> list[rich.Element]:
+    elements: list[rich.Element] = []
     steps = _bounded([literal(step, limits.step) for step in diagnosis.fix], limits.steps, "step")
     if steps:
         elements += [rich.section(rich.bold("Fix:")), rich.listing("ordered", [rich.prose(step) for step in steps])]
@@ -177,7 +188,7 @@ def _remedy(diagnosis: Diagnosis, limits: _Limits) -> Block | None:
     if diagnosis.outcome is Outcome.FAILED:
         restart = literal(phrases.restart(diagnosis), 200)
         elements.append(rich.section(rich.bold("Restart: "), rich.plain(restart)))
-    return rich.rich_text(*elements) if elements else None
+    return elements
 
 
 def _bounded(texts: Sequence[str], limit: int, noun: str) -> list[str]:
@@ -186,24 +197,25 @@ def _bounded(texts: Sequence[str], limit: int, noun: str) -> list[str]:
     return kept if hidden <= 0 else [*kept[:limit], f"… and {hidden} more {noun}{'' if hidden == 1 else 's'}"]
 
 
-def _unknown(diagnosis: Diagnosis, limits: _Limits) -> Block | None:
-    """What would decide. For a guess this is the most useful line of all; the first missing fact decides most."""
-    missing = [literal(fact, limits.fact) for fact in diagnosis.missing if fact.strip()]
-    if not missing:
-        return None
-    if _guess(diagnosis):
-        return rich.rich_text(rich.section(rich.bold("What would decide it: "), *rich.prose(missing[0])))
-    shown = _bounded(missing, limits.facts, "fact")
-    return rich.context(mrkdwn("Missing: " + "; ".join(shown), limits.facts * limits.fact))
+def _missing(diagnosis: Diagnosis, limits: _Limits) -> list[str]:
+    """What is not known, the fact that decides most first."""
+    return [literal(fact, limits.fact) for fact in diagnosis.missing if fact.strip()]
 
 
-def _footer(job: JobFacts, diagnosis: Diagnosis, status: IncidentStatus) -> Block:
+def _footer(job: JobFacts, diagnosis: Diagnosis, status: IncidentStatus, limits: _Limits) -> Block:
+    failed = diagnosis.outcome is Outcome.FAILED
     sure = [mrkdwn(part, 200) for part in (phrases.certainty(diagnosis), phrases.reported(status)) if part]
+    if failed and not status.before:
+        sure.insert(1, standing.seen(status, job.ended_at))
     if status.url:
         sure.append(link(status.url, "Incident"))
     lines = [" · ".join(sure)]
-    if diagnosis.outcome is Outcome.FAILED:
-        lines.append(standing.seen(status, job.ended_at))
+    if failed and status.before:
+        lines.append(phrases.capital(standing.seen(status, job.ended_at)))
+    missing = _missing(diagnosis, limits)
+    if missing and not _guess(diagnosis):
+        shown = _bounded(missing, limits.facts, "fact")
+        lines.append(mrkdwn("Missing: " + "; ".join(shown), limits.facts * limits.fact))
     return rich.context("\n".join(lines))
 
 
@@ -225,7 +237,7 @@ def _story(headline: str, job: JobFacts, diagnosis: Diagnosis, status: IncidentS
             f"{mrkdwn(headline, 300)} ({_facts_line(job, status)})",
             standing.deeds(status),
             *(mrkdwn(line, 1_000) for line in raw),
-            standing.seen(status, job.ended_at) if failed else "",
+            phrases.capital(standing.seen(status, job.ended_at)) if failed else "",
         ]
     )
 

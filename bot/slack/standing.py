@@ -30,7 +30,7 @@ def deeds(status: IncidentStatus) -> str:
 
 def seen(status: IncidentStatus, now: datetime | None) -> str:
     """Return in one line of mrkdwn how often it was seen, and how it ended last time."""
-    said = mrkdwn(phrases.capital(phrases.recurrence(status, now)), 300)
+    said = mrkdwn(phrases.recurrence(status, now), 300)
     return f"{said}. {_last_time(status.before)}" if status.before else said
 
 

@@ -51,12 +51,12 @@ def test_every_kind_of_failure_fits_slack(sample: Any) -> None:
     message = render(*sample())
     accepted(message)
     inert(message)
-    assert len(message.blocks) - HEADLINE_BLOCKS <= 6  # Slack may fold what is longer beside the bar
+    assert len(message.blocks) - HEADLINE_BLOCKS <= 5  # Slack may fold what is longer beside the bar
 
 
 def test_a_lost_gpu_is_told_from_the_headline_to_the_proof() -> None:
     job, diagnosis, status = samples.gpu_lost()
-    standing = "Confidence 97 % (very high) · 37 of 64 nodes have reported"
+    standing = "Confidence 97 % (very high) · 3rd time since 2 Nov · 37 of 64 nodes have reported"
     assert shown(render(job, diagnosis, status)) == "\n".join(
         [
             "| 🔴 llama-70b-pretrain failed after 6 h 12 m",
@@ -70,7 +70,6 @@ def test_a_lost_gpu_is_told_from_the_headline_to_the_proof() -> None:
             "|     NVRM: Xid (PCI:0000:1b:00): 79, pid=201133, name=python, GPU has fallen off the bus.",
             "| gpu-n17/rank-137.err:5123 · rank 137",
             "|     torch.AcceleratorError: CUDA error: unspecified launch failure",
-            "|",
             "| Fix:",
             "|   1. Drain gpu-n17: scontrol update nodename=gpu-n17 state=drain reason=xid79",
             "|   2. Restart from the last checkpoint on other nodes.",
@@ -80,7 +79,6 @@ def test_a_lost_gpu_is_told_from_the_headline_to_the_proof() -> None:
             "| Restart: safe on other nodes, without gpu-n17",
             "|",
             f"| {standing} · Incident: {samples.URL}",
-            "| 3rd time since 2 Nov",
         ]
     )
 
