@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import accumulate
 
 from bot.cli import codes
 from bot.cli.codes import Told
@@ -89,9 +88,8 @@ def _spoken(catalogue: Catalogue, text: str) -> Iterator[Hit]:
     block = text.encode("utf-8", "replace")[:MAX_TEXT] + b"\n"
     raws = block.split(b"\n")[:-1]
     habits = learn_habits(clean(raw) for raw in raws[:400])
-    ends = list(accumulate(len(raw) + 1 for raw in raws))
     hits: dict[str, Hit] = {}
-    for number, candidate in sorted(catalogue.scanner.candidates(block, ends).items()):
+    for number, candidate in sorted(catalogue.scanner.candidates(block).items()):
         for piece in pieces(raws[number]):
             prefix, line = strip_prefix(piece, habits)
             own = {} if prefix.rank is None else {"rank": str(prefix.rank)}
