@@ -18,7 +18,8 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 
 from bot.doctor.finding import Finding, fail, ok, warn
 from bot.routing.router import Router
-from bot.settings import Settings, SettingsInvalidError
+from bot.settings import Settings, SettingsInvalidError, SlackMode
+from bot.slack.app import EVENTS_PATH
 from bot.slack.escape import literal
 from knowledge.catalogue import CatalogueError, load_catalogue
 from storage.database import Database
@@ -146,15 +147,36 @@ def _is_free(host: str, port: int) -> bool:
 
 
 async def _public(session: aiohttp.ClientSession, settings: Settings) -> list[Finding]:
+    calls = settings.slack.mode is SlackMode.HTTP
     if settings.public_url is None:
-        return [warn("public_url", "it is not set: messages link to no page", "set it to the service's address")]
+        lost = "messages link to no page" + (", and whether Slack can reach the service is not known" if calls else "")
+        return [warn("public_url", f"it is not set: {lost}", "set it to the service's address")]
     address = str(settings.public_url).rstrip("/")
+    remedy = "start the service, or correct public_url or the proxy before it"
     status, health = await _asked(session, f"{address}/healthz")
     if status == 200 and isinstance(health, dict) and health.get("ok") is True:
-        return [ok("public_url", f"{address} leads to the service")]
-    said = f"HTTP {status}" if status else "no answer"
-    remedy = "start the service, or correct public_url or the proxy before it"
-    return [warn("public_url", f"{address} does not lead to the service from here: {said}", remedy)]
+        findings = [ok("public_url", f"{address} leads to the service")]
+    else:
+        said = f"HTTP {status}" if status else "no answer"
+        findings = [warn("public_url", f"{address} does not lead to the service from here: {said}", remedy)]
+    if calls:
+        findings.append(await _events(session, f"{address}{EVENTS_PATH}"))
+    return findings
+
+
+async def _events(session: aiohttp.ClientSession, address: str) -> Finding:
+    """Knock unsigned where Slack calls: being turned away is the right answer."""
+    try:
+        async with session.post(address, data={}, allow_redirects=False) as response:
+            status = response.status
+    except (aiohttp.ClientError, OSError, TimeoutError) as error:
+        said = f"no answer ({type(error).__name__})"
+    else:
+        if status == 401:
+            return ok("events address", f"{address} takes only what Slack has signed")
+        said = f"HTTP {status}"
+    remedy = f"let the proxy pass POST {EVENTS_PATH} on unchanged; the manifest must name this address"
+    return warn("events address", f"{address} cannot be called from here: {said}", remedy)
 
 
 async def _asked(session: aiohttp.ClientSession, address: str) -> tuple[int, Any]:

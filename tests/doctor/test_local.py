@@ -19,12 +19,15 @@ from bot.doctor.finding import Finding, Level
 from bot.server import running
 from bot.settings import Settings
 from storage.database import Database
+from tests.slack.fake import FakeSlack
+from tests.slack.workspace import BOT_TOKEN, CHANNEL, SIGNING_SECRET
 
 
 def settings(folder: Path, **more: Any) -> Settings:
     """Settings of a service without Slack, with its data in `folder` and a port that nobody has."""
     listen = more.pop("listen", {"port": free_port()})
-    given = {"data_dir": folder / "data", "slack": {"mode": "console", "channel": "C0MAIN"}, "listen": listen, **more}
+    slack = {"mode": "console", "channel": "C0MAIN"}
+    given = {"data_dir": folder / "data", "slack": slack, "listen": listen, **more}
     return Settings.model_validate(given)
 
 
@@ -67,7 +70,7 @@ async def stranger() -> AsyncIterator[int]:
         return web.Response(text="hello")
 
     app = web.Application()
-    app.router.add_get("/{any}", hello)
+    app.router.add_route("*", "/{any:.*}", hello)
     runner = web.AppRunner(app)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -92,6 +95,26 @@ async def test_an_address_that_leads_to_the_service_is_well(tmp_path: Path) -> N
     given = settings(tmp_path, listen={"port": port}, public_url=f"http://127.0.0.1:{port}")
     async with running(given):
         assert (await examined(given))["public_url"].level is Level.OK
+
+
+def over_http(slack: FakeSlack) -> dict[str, Any]:
+    given = {"channel": CHANNEL, "bot_token": BOT_TOKEN, "signing_secret": SIGNING_SECRET, "api_url": slack.base_url}
+    return {"mode": "http", **given}
+
+
+async def test_over_http_the_address_that_slack_calls_must_turn_strangers_away(
+    tmp_path: Path, slack: FakeSlack
+) -> None:
+    port = free_port()
+    given = settings(tmp_path, listen={"port": port}, public_url=f"http://127.0.0.1:{port}", slack=over_http(slack))
+    async with running(given):
+        assert (await examined(given))["events address"].level is Level.OK
+    assert (await examined(given))["events address"].level is Level.WARN
+
+
+async def test_an_address_that_takes_anything_is_not_ours(tmp_path: Path, slack: FakeSlack, stranger: int) -> None:
+    given = settings(tmp_path, public_url=f"http://127.0.0.1:{stranger}", slack=over_http(slack))
+    assert "HTTP 200" in (await examined(given))["events address"].detail
 
 
 async def test_tables_of_another_version_are_a_warning(tmp_path: Path) -> None:
