@@ -135,6 +135,11 @@ class Histories:
         async with self._database.reading() as session:
             return (await _open(session, channel))[:limit]
 
+    async def acted_on(self, user: str) -> set[str]:
+        """Return the ids of the episodes with which a person (Slack's id) has done something."""
+        async with self._database.reading() as session:
+            return set(await session.scalars(select(Action.episode_id).where(Action.user == user).distinct()))
+
     async def mutes(self, channel: str) -> list[tuple[Mute, str]]:
         """Return the mutes that hold in a channel, each with the cause of the failure it silences."""
         async with self._database.reading() as session:
