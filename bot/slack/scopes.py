@@ -34,12 +34,18 @@ SCOPES = (
         "files:read", "fetch a log that a person drops with a mention", "dropped files are not read; paste the lines"
     ),
     Scope("files:write", "put the redacted log and the picture in the thread", "threads have the lines, but no files"),
-    Scope("users:read", "names of people in the digest, the Home tab's owner", "people appear by their id alone"),
+    Scope("users:read", "look people up, which users:read.email builds on", "no owner is found by e-mail"),
     Scope(
-        "users:read.email", "find a job's owner by e-mail", "owners are mentioned only where slack.people names them"
+        "users:read.email",
+        "find a job's owner by e-mail, and a person's own failures for the Home tab",
+        "owners are mentioned, and the Home tab knows whose failures are whose, only where slack.people names them",
     ),
-    Scope("channels:read", "doctor sees whether it is in a channel", "doctor cannot tell before the first post"),
-    Scope("groups:read", "the same for private channels", "doctor cannot tell before the first post"),
+    Scope(
+        "channels:read",
+        "know which channels a person shares with it, for the Home tab; let doctor see whether it is in a channel",
+        "the Home tab shows nothing of channels, and doctor cannot tell before the first post",
+    ),
+    Scope("groups:read", "the same for private channels", "the same for private channels"),
 )
 
 APP_SCOPE = "connections:write"
