@@ -8,8 +8,9 @@ from knowledge.attribution.view import CaseView
 from knowledge.attribution.weigh import weigh
 from knowledge.diagnosis import Role
 from knowledge.signature import SignatureRole
+from knowledge.tables.exits import Kind, job_states
 
-_FAILED = ("FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "BOOT_FAIL", "DEADLINE", "LAUNCH_FAILED", "ERROR")
+_FAILED = frozenset(state.state for state in job_states().values() if state.kind is Kind.FAILED)
 _STOPPED = ("TIMEOUT", "NODE_FAIL", "PREEMPTED", "CANCELLED")
 _TROUBLE = (SignatureRole.ROOT, SignatureRole.CASCADE)
 
