@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from knowledge.attribution.calibration import confidence_of, grounds_of
 from knowledge.attribution.earlier import Earlier
 from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.notation import compress
@@ -64,7 +65,7 @@ def report(view: CaseView, hypotheses: Sequence[Hypothesis]) -> Diagnosis:
     hosts = list(dict.fromkeys(name for host in best.hosts for name in (view.node_under(host), host) if name))
     values = _values(best, hosts)
     signature = best.signature if best.signature and best.signature.cause == best.cause else None
-    confidence = round(min(best.score, 0.99), 2)
+    confidence = confidence_of(grounds_of(view, hypotheses))
     return Diagnosis(
         schema=1,
         outcome=Outcome.FAILED if best.failed else Outcome.NOT_A_FAILURE,
@@ -212,7 +213,7 @@ def _missing(best: Hypothesis, cause: Cause) -> list[str]:
 def _no_failure(view: CaseView, cause: Cause) -> Diagnosis:
     told = [story for story in view.stories.values() if story.lines]
     finished = bool(view.pulse.finished) or (bool(told) and all(story.finished for story in told))
-    confidence = 0.97 if ended_well(view) else 0.9 if finished else 0.55
+    confidence = 0.97 if ended_well(view) else 0.9 if finished else 0.3 if view.gaps.torn else 0.55
     unsure = (
         "Whether the job ended by itself: the scheduler's state (`sacct -j JOB -o State,ExitCode`, `kubectl get job`)."
     )

@@ -10,13 +10,14 @@ from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING
 
-from knowledge.reading.evidence import RankStory
+from knowledge.reading.evidence import Place, RankStory
 from knowledge.signature import SourceKind
 
 if TYPE_CHECKING:
     from knowledge.attribution.view import CaseView
 
 _INTERVALS = 2.5  # progress lines by which ranks of one job may lie apart
+_FEW = 3  # lines of a rank in other files than its own, such as the launcher's, from which it was heard of
 _NODE_KINDS = (SourceKind.KERNEL, SourceKind.NODE)
 
 
@@ -31,7 +32,7 @@ class Gaps:
         """Ranks whose log ends too early → how it ends, as part of a sentence."""
         found: dict[int, str] = {}
         for rank, story in self._view.stories.items():
-            if story.truncated and not _is_bar(story):
+            if story.torn is not None and not _is_bar(story.torn, story):
                 found[rank] = "ends in the middle of a message"
             elif (behind := self._behind(story)) is not None:
                 found[rank] = f"ends at step {story.last_step}, {behind} before the other ranks"
@@ -40,9 +41,10 @@ class Gaps:
     def rest_of(self, rank: int) -> str:
         """The fact that is missing where a rank's log is torn."""
         story = self._view.stories[rank]
-        name = story.last.source.name if story.last else f"the log of rank {rank}"
+        last = story.torn or story.last
+        name = last.source.name if last else f"the log of rank {rank}"
         where = f"{name} {self.torn[rank]}"
-        if story.last and story.last.source.rank is None:
+        if last and last.source.rank is None:
             where = f"what {name} holds of it {self.torn[rank]}"
         return f"What rank {rank} wrote last: {where}. Add the whole file from its host."
 
@@ -68,13 +70,13 @@ class Gaps:
 
     @cached_property
     def unheard(self) -> list[int]:
-        """Ranks without a line, in a job whose other ranks have files of their own."""
+        """Ranks of which next to nothing was heard, in a job whose other ranks have files of their own."""
         filed = {
             source.rank
             for source in self._view.case.sources
             if source.rank is not None and source.attempt in (None, self._view.attempt)
         }
-        heard = {rank for rank, story in self._view.stories.items() if story.lines}
+        heard = {rank for rank, story in self._view.stories.items() if story.lines >= (1 if rank in filed else _FEW)}
         return [rank for rank in self._view.ranks if rank not in heard] if len(filed) > 1 else []
 
     @cached_property
@@ -89,6 +91,6 @@ class Gaps:
         return not wanted or "" in self._read_hosts or bool(wanted & self._read_hosts)
 
 
-def _is_bar(story: RankStory) -> bool:
+def _is_bar(last: Place, story: RankStory) -> bool:
     """Whether the unfinished line is a progress bar, which ends without a line end when all is well."""
-    return story.last is not None and story.last == story.last_progress and story.last.text.rstrip().endswith("]")
+    return last == story.last_progress and last.text.rstrip().endswith("]")

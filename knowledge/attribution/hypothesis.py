@@ -35,3 +35,4 @@ class Hypothesis:
     missing: list[str] = field(default_factory=list)
     failed: bool = True
     whole_job: bool = False  # no rank is to blame
+    kind: str = ""  # of reasoning: the name of the module that proposed it

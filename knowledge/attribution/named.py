@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from knowledge.attribution.hypothesis import Hypothesis, Proof
-from knowledge.attribution.notation import compress, numbers
+from knowledge.attribution.notation import numbers
 from knowledge.attribution.own_errors import cause_of_exception, first_of
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
@@ -41,21 +41,11 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
             traceback = own.traceback
             proofs.insert(0, Proof(own.hit.place if own.hit else own.traceback.original.end, Role.ROOT))  # type: ignore[union-attr]
             score = 0.94
-        missing = _unsaid(view, ranks) if traceback is None and signature is lead.signature else []
         yield Hypothesis(
-            cause=cause, score=0.72 if missing else score, reason="a line names the rank", ranks=list(ranks),
+            cause=cause, score=score, reason="a line names the rank", ranks=list(ranks),
             hosts=view.hosts_of(ranks) or [host for hit in hits[:1] if (host := hit.captures.get("host"))], proofs=proofs,
-            signature=signature, captures=lead.captures, traceback=traceback, missing=missing,
+            signature=signature, captures=lead.captures, traceback=traceback,
         )  # fmt: skip
-
-
-def _unsaid(view: CaseView, ranks: Sequence[int]) -> list[str]:
-    """Who is named is known; why is not where the named rank's own words are lost."""
-    torn = [view.gaps.rest_of(rank) for rank in ranks if rank in view.gaps.torn]
-    lost = [rank for rank in ranks if rank in view.gaps.unheard]
-    if lost and len(lost) < len(view.ranks):
-        torn.append(f"Why: the log of rank {compress(lost)}, of which nothing was read.")
-    return torn[:2]
 
 
 def _voted(view: CaseView) -> Iterator[Hypothesis]:

@@ -67,6 +67,7 @@ def _after_the_end(view: CaseView) -> Hypothesis | None:
     return Hypothesis(
         cause="teardown-hang", score=0.85, reason="training had said that it was done before anything went wrong",
         proofs=[Proof(finished, Role.ROOT), Proof(later[0].place, Role.CONFIRMATION, later[0].signature.id)], whole_job=True,
+        kind="outcome",
     )  # fmt: skip
 
 
@@ -78,5 +79,5 @@ def _unknown(view: CaseView) -> Hypothesis:
     exits = [ended for ended in view.exits.values() if ended.code][:2]
     return Hypothesis(
         cause="unknown", score=0.3, reason="it failed, and nothing that was read says why",
-        proofs=[Proof(ended.place, Role.CONTEXT) for ended in exits],
+        proofs=[Proof(ended.place, Role.CONTEXT) for ended in exits], kind="outcome",
     )  # fmt: skip

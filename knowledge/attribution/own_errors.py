@@ -165,6 +165,9 @@ def _explain(view: CaseView, group: list[Own], place: int, total: int, clocks: C
         missing.append(f"How the error of rank {lead.rank} goes on: its log ends in the middle of the message.")
     hosts = view.hosts_of(ranks)
     lost = [rank for rank in view.gaps.unheard if rank not in ranks]
+    if all(own.traceback and own.traceback.warned for own in group):
+        score -= 0.36
+        missing.append(f"Whether rank {lead.rank} really got over its error, as it says: its exit code.")
     everyone = len(ranks) > 1 and len(ranks) >= 0.75 * (len(view.ranks) - len(lost))
     one_host = len(hosts) == 1 and len(view.hosts) > 1 and len(ranks) > 1 and ranks == view.ranks_on(hosts[0])
     reason = "the only rank with an error of its own" if len(ranks) == 1 else "ranks with the same error of their own"
@@ -202,10 +205,11 @@ def _explain(view: CaseView, group: list[Own], place: int, total: int, clocks: C
 def _torn_off(view: CaseView, own: Own) -> float:
     """What it costs that the log ends within the message of an exception: whole, it might tell more, or of others' failure."""
     story = view.stories.get(own.rank)
-    if story is None or story.last is None or own.rank not in view.gaps.torn or own.traceback is None:
+    if story is None or story.torn is None or own.traceback is None or story.torn.source != own.place.source:
         return 0.0
     ended = own.traceback.last_order
-    if story.last.order - ended > _TAIL or any(hit.place.order > ended for hit in story.hits):
+    after = [hit for hit in story.hits if hit.place.source == own.place.source and hit.place.order > ended]
+    if story.torn.order - ended > _TAIL or after:
         return 0.0
     name = own.traceback.original.exception.rsplit(".", 1)[-1]  # itself perhaps torn
     vague = any(whole.startswith(name) for whole in ("RuntimeError", "ValueError", *OF_THE_GROUP))

@@ -10,7 +10,7 @@ from math import gcd
 from knowledge.attribution.gaps import Gaps
 from knowledge.attribution.notation import bus_key
 from knowledge.attribution.troubles import Own, troubles_of
-from knowledge.reading.evidence import CaseEvidence, Exit, Hit, Place, Pulse, RankStory
+from knowledge.reading.evidence import CaseEvidence, Exit, Hit, Place, Pulse, RankStory, Traceback
 from knowledge.signature import Says, Scope, SignatureRole, SourceKind
 
 _LOCAL_KINDS = (SourceKind.KERNEL, SourceKind.NODE, SourceKind.SCHEDULER, SourceKind.KUBERNETES)
@@ -261,7 +261,8 @@ class CaseView:
         return {rank: found for rank, story in self.stories.items() if (found := self._own(story))}
 
     def _own(self, story: RankStory) -> list[Own]:
-        return troubles_of(story.rank, story.hits, story.tracebacks, partial(self.handled, story))
+        whole = [traceback for traceback in story.tracebacks if not _told_better(traceback, story)]
+        return troubles_of(story.rank, story.hits, whole, partial(self.handled, story))
 
     @cached_property
     def unattributed(self) -> list[Own]:
@@ -275,6 +276,14 @@ class CaseView:
 
     def _anonymous(self, place: Place) -> bool:
         return place.rank is None and place.attempt == self.attempt and place.source.kind not in _LOCAL_KINDS
+
+
+def _told_better(traceback: Traceback, story: RankStory) -> bool:
+    """Whether a file ends within a traceback's last line, and another file of the rank has it whole."""
+    torn = story.torn
+    if torn is None or torn.source != traceback.end.source or torn.order > traceback.last_order:
+        return False
+    return any(other.end.source != torn.source and other.frames == traceback.frames for other in story.tracebacks)
 
 
 def view_case(case: CaseEvidence, attempt: int | None = None) -> CaseView:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from knowledge.attribution.hypothesis import Hypothesis, Proof
+from knowledge.attribution.notation import compress
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit, Place
@@ -157,7 +158,7 @@ def _absent(view: CaseView) -> Iterator[Hypothesis]:
         return
     torn = [rank for rank in silent if rank in view.gaps.torn and not _left(view, rank)]
     if whole := [rank for rank in silent if rank not in torn]:
-        yield _silent(view, whole, victims)
+        yield _silent(view, whole, torn, victims)
     for rank in torn if len(torn) < 3 else ():
         yield _torn(view, rank, victims)
 
@@ -166,16 +167,20 @@ def _torn(view: CaseView, rank: int, victims: Iterable[int]) -> Hypothesis:
     """A rank that fell silent in mid-sentence may have said why in the part that is lost."""
     victim = next(iter(victims))
     hit = (view.waiting.get(victim) or view.bereft[victim])[0]
-    last = view.stories[rank].last
+    story = view.stories[rank]
+    ended = story.unfinished or story.last
+    cause = "app-exception" if story.unfinished else "rank-hang" if view.waiting else "killed-unknown"
+    reason = (
+        "its log ends in the middle of a traceback" if story.unfinished else "its log ends in the middle of its words"
+    )
     return Hypothesis(
-        cause="rank-hang" if view.waiting else "killed-unknown", score=0.56, ranks=[rank], hosts=view.hosts_of([rank]),
-        reason="only its log ends without a word of the others' trouble, but it is not whole",
-        proofs=[*([Proof(last, Role.ROOT)] if last else []), Proof(hit.place, Role.CASCADE, hit.signature.id)],
-        missing=[view.gaps.rest_of(rank)],
+        cause=cause, score=0.62 if story.unfinished else 0.56, ranks=[rank], hosts=view.hosts_of([rank]),
+        reason=f"{reason}, and the others only waited or lost a peer", missing=[view.gaps.rest_of(rank)],
+        proofs=[*([Proof(ended, Role.ROOT)] if ended else []), Proof(hit.place, Role.CASCADE, hit.signature.id)],
     )  # fmt: skip
 
 
-def _silent(view: CaseView, silent: list[int], victims: Iterable[int]) -> Hypothesis:
+def _silent(view: CaseView, silent: list[int], torn: list[int], victims: Iterable[int]) -> Hypothesis:
     heard = [rank for rank in silent if rank in view.stories and view.stories[rank].lines > 1]
     stopped = [rank for rank in silent if (ended := view.exits.get(rank)) and ended.code in (-15, 143)]
     left = [rank for rank in heard if _left(view, rank)]
@@ -183,6 +188,9 @@ def _silent(view: CaseView, silent: list[int], victims: Iterable[int]) -> Hypoth
     clear = len(ranks) == 1 or ranks == view.ranks_on(view.host_of(ranks[0]))
     if not clear and stopped and len(stopped) == 1 and view.waiting:
         ranks, clear = stopped, True
+    lost = [rank for rank in (*torn, *view.gaps.unheard) if rank not in ranks and rank not in victims]
+    if lost and not left:
+        score -= 0.25
     proofs = [
         Proof(last, Role.ROOT) for rank in ranks[:2] if (story := view.stories.get(rank)) and (last := story.last)
     ]
@@ -193,6 +201,8 @@ def _silent(view: CaseView, silent: list[int], victims: Iterable[int]) -> Hypoth
     missing = [
         f"What {who} did last: exit code and kernel log of the host, or a stack (`py-spy dump`) at the next hang."
     ]
+    if lost:
+        missing.insert(0, f"What ranks {compress(lost)} wrote last: their logs are missing or not whole.")
     if not clear:
         ranks, score = [], 0.45
     return Hypothesis(
@@ -219,6 +229,9 @@ def _reading(view: CaseView, silent: list[int], heard: list[int], left: list[int
                 0.6,
                 "nothing was heard of it, and all others lost their connection in mid-training",
             )
+        if view.pulse.count:
+            reason = "nothing was heard of it, and the others timed out waiting in mid-training"
+            return silent, "rank-hang", 0.55, reason
         return silent, "missing-rank", 0.68, "nothing at all was heard of it, and the others waited in vain"
     if (view.waiting and not view.bereft) or len(view.waiting) > len(view.bereft):
         return heard, "rank-hang", 0.82, "it stopped without a word while every other rank timed out waiting"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from knowledge.attribution import (
@@ -20,6 +20,7 @@ from knowledge.attribution import (
     waiting,
 )
 from knowledge.attribution.hypothesis import Hypothesis, Proof
+from knowledge.attribution.notation import compress
 from knowledge.attribution.view import CaseView
 from knowledge.causes import load_causes
 from knowledge.diagnosis import Role
@@ -47,8 +48,12 @@ _STATED = ("time-limit", "preempted", "node-failure", "cancelled", "evicted")
 _VAGUE = (
     "killed-unknown", "silent-exit", "peer-lost", "rank-hang", "missing-rank", "collective-timeout", "native-abort", "nccl-error",
     "terminated", "coordinator-died", "actor-died", "dataloader-worker-killed", "unknown", "segfault", "bus-error",
+    "app-abort",
 )  # fmt: skip
 """Causes that say how it ended rather than why: another cause near them, that says why, explains them."""
+
+_UNSAID = 0.7
+"""Most that such a cause is worth where the rank's own last words are lost."""
 
 _OF_NODES = (
     "gpu-hardware",
@@ -67,13 +72,34 @@ _OF_NODES = (
 
 def weigh(view: CaseView) -> list[Hypothesis]:
     """All hypotheses, the best first. Empty: nothing in the evidence speaks of a failure."""
-    found = [hypothesis for rule in _RULES for hypothesis in rule(view)]
+    found = [hypothesis for rule in _RULES for hypothesis in _proposed(view, rule)]
     found += [deeper for hypothesis in found for deeper in _confirmed(view, hypothesis)]
+    for hypothesis in found:
+        _doubt(view, hypothesis)
     for hypothesis in found:
         _localise(view, hypothesis, found)
     found = [_against(view, hypothesis, found) for hypothesis in found]
     found.sort(key=lambda hypothesis: (-round(hypothesis.score, 3), not hypothesis.ranks, not hypothesis.hosts))
     return _merge(found)
+
+
+def _proposed(view: CaseView, rule: Callable[[CaseView], Iterator[Hypothesis]]) -> Iterator[Hypothesis]:
+    for hypothesis in rule(view):
+        hypothesis.kind = rule.__module__.rsplit(".", 1)[-1]
+        yield hypothesis
+
+
+def _doubt(view: CaseView, one: Hypothesis) -> None:
+    """Lower the score of what only says how ranks ended, where the words in which they may have said why are lost."""
+    if one.cause not in _VAGUE or one.cause == "missing-rank" or one.traceback is not None:
+        return
+    lost = [rank for rank in one.ranks if rank in view.gaps.unheard]
+    torn = [rank for rank in one.ranks if rank in view.gaps.torn]
+    if torn or (lost and len(lost) < len(view.ranks)):
+        one.score = min(one.score, _UNSAID)
+        facts = [view.gaps.rest_of(rank) for rank in torn[:1]]
+        facts += [f"Why rank {compress(lost)} ended: its own log, of which nothing was read."] if lost else []
+        one.missing = [*(fact for fact in facts if fact not in one.missing), *one.missing]
 
 
 def _confirmed(view: CaseView, one: Hypothesis) -> list[Hypothesis]:
@@ -106,6 +132,7 @@ def _deeper(one: Hypothesis, hit: Hit) -> Hypothesis:
         cause=hit.signature.cause, score=min(0.97, one.score + 0.02), reason="the node's own log explains what the rank met",
         ranks=one.ranks, hosts=one.hosts or ([hit.place.host] if hit.place.host else []),
         proofs=[Proof(hit.place, Role.ROOT, hit.signature.id), *one.proofs[:2]], signature=hit.signature, captures=hit.captures,
+        kind="hardware",
     )  # fmt: skip
 
 

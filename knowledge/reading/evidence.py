@@ -109,6 +109,7 @@ class Traceback:
     tagged: bool  # printed by torch.distributed's hook for uncaught exceptions
     chained_to: Traceback | None = None  # the exception that this one was raised from or while handling
     last_order: int = 0  # order of the last line that belongs to its message
+    warned: bool = False  # a warning that tells of an error got over stands right before it
 
     @property
     def original(self) -> Traceback:
@@ -210,7 +211,8 @@ class RankStory:
     last_progress: Place | None = None
     steps: dict[int, Place] = field(default_factory=dict)  # its last steps, each with its line
     finished: Place | None = None  # it said that training was done
-    truncated: bool = False  # its lines end in the middle of one, or of a traceback
+    torn: Place | None = None  # the last line of a file that ends in the middle of one, or of a traceback
+    unfinished: Place | None = None  # where a traceback begins whose end is lost
     hits: list[Hit] = field(default_factory=list)
     tracebacks: list[Traceback] = field(default_factory=list)
     stacks: list[Stack] = field(default_factory=list)
@@ -232,7 +234,8 @@ class RankStory:
         for step, place in other.steps.items():
             self.pace(step, place)
         self.finished = other.finished or self.finished
-        self.truncated = self.truncated or other.truncated
+        self.torn = self.torn or other.torn
+        self.unfinished = self.unfinished or other.unfinished
         self.stacks += other.stacks
 
 

@@ -18,6 +18,9 @@ _LEAVING = re.compile(
     r"(?i)\b(?:leaving|exiting|quitting|finishing|stopping early|early stop\w*|budget reached|reached \w+ budget"
     r"|no more (?:data|batches)|data exhausted|ran out of data|end of (?:data|epoch|shard)|finished its (?:data|shard))\b"
 )
+_GOT_OVER = re.compile(
+    r"\bWARN(?:ING)?\b.*(?i:\b(?:skip\w*|retry\w*|retries|ignor\w+|fall(?:ing|s)? back|fallback|continu\w+|will try again)\b)"
+)
 _LOSS = re.compile(r"(?i)\bloss['\"]?[ :=]{1,3}\d")
 
 
@@ -55,6 +58,11 @@ def is_training(text: str) -> bool:
 def says_finished(text: str) -> bool:
     """Whether a line says that training as a whole came to its end. Ask only of lines with a hint of `marks.FINISHED`."""
     return _FINISHED.search(text) is not None
+
+
+def says_got_over(text: str) -> bool:
+    """Whether a log record warns of an error that the program got over; its traceback may follow."""
+    return "WARN" in text and _GOT_OVER.search(text) is not None
 
 
 def says_leaving(text: str) -> bool:

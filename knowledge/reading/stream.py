@@ -11,7 +11,7 @@ from knowledge.reading import exits
 from knowledge.reading.evidence import CaseEvidence, Exit, Hit, Place, Process, Pulse, RankStory
 from knowledge.reading.marks import ENDS, FINISHED, STACK, STARTS, TRACEBACK
 from knowledge.reading.prefixes import Prefix, strip_prefix
-from knowledge.reading.progress import says_finished, step_of
+from knowledge.reading.progress import says_finished, says_got_over, step_of
 from knowledge.reading.regions import MANY_RANKS, ONE_RANK, Region, read_regions
 from knowledge.reading.roster import KINDS_OF_RANKS, Roster
 from knowledge.reading.stacks import StackReader
@@ -71,10 +71,11 @@ class StreamReader:
             stack = reader.finish()
             if stack is not None and rank is not None:
                 self._found.story(self._roster.attempt, rank).stacks.append(stack)
-        torn = {rank for rank, reader in self._tracebacks.items() if reader.torn}
-        for rank in torn | {source.rank} if cut else torn:
+        unfinished = {rank: begun for rank, reader in self._tracebacks.items() if (begun := reader.unfinished)}
+        for rank in {*unfinished, source.rank} if cut else unfinished:
             if rank is not None:
-                self._found.story(self._roster.attempt, rank).truncated = True
+                story = self._found.story(self._roster.attempt, rank)
+                story.torn, story.unfinished = story.last, unfinished.get(rank)
         return self._found
 
     def _read_region(self, region: Region) -> None:
@@ -260,6 +261,8 @@ class StreamReader:
         if TRACEBACK in text or place.rank in self._tracebacks:
             reader = self._tracebacks.setdefault(place.rank, TracebackReader())
             reader.ignored = reader.ignored or _IGNORED in self._before.get(place.rank, "")
+            if TRACEBACK in text:
+                reader.warned = says_got_over(self._line_before(place))
             finished = reader.feed(text, place, tagged)
             if finished is not None:
                 self._found.tracebacks.append(finished)
@@ -275,6 +278,11 @@ class StreamReader:
         if self._naming is not None:
             self._name_ranks(text)
         self._before[place.rank] = text
+
+    def _line_before(self, place: Place) -> str:
+        """What the rank said right before a line, where that was no line of the catalogue's."""
+        words = self._found.story(place.attempt, place.rank).words if place.rank is not None else []
+        return words[-1].text if words and words[-1].order == place.order - 1 else ""
 
     def _host_of(self, rank: int | None) -> str | None:
         if rank is not None:

@@ -29,6 +29,7 @@ class TracebackReader:
         self._chaining = False
         self._since = 0
         self._within = False  # the last line was one of a traceback before its exception
+        self.warned = False  # the program said beforehand that it got over it
         self.ignored = False  # Python said beforehand that this exception is ignored
 
     @property
@@ -37,9 +38,11 @@ class TracebackReader:
         return self._start is None and self._previous is None
 
     @property
-    def torn(self) -> bool:
-        """Whether, if nothing follows, a traceback ends before its exception."""
-        return self._within or self._chaining
+    def unfinished(self) -> Place | None:
+        """Where a traceback begins that, if nothing follows, ends before its exception; None where there is none."""
+        if not (self._within or self._chaining):
+            return None
+        return self._start or (self._previous.start if self._previous else None)
 
     def feed(self, text: str, place: Place, tagged: bool) -> Traceback | None:
         """Take one line (`text` without launcher prefixes); return the traceback that it ends, if any."""
@@ -85,6 +88,7 @@ class TracebackReader:
             tagged=self._tagged,
             chained_to=self._previous if self._chaining else None,
             last_order=place.order,
+            warned=self.warned,
         )
         self._start = None
         if self.ignored:

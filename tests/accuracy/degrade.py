@@ -1,6 +1,6 @@
 """Cases with less evidence: what a site would have had if something had not been collected, or not to the end.
 
-What happened stays what it was, so the truth of the whole case holds. Every change is the same each time it is made.
+What happened stays what it was, so the truth of the whole case holds; only naming nobody is right too. Every change is the same each time it is made.
 """
 
 from __future__ import annotations
@@ -185,10 +185,13 @@ def degrade(case: Case, copy: Path, change: str) -> Case | None:
     """Apply `change` to `copy`, a staged copy of `case`. Returns the case that it is now; None where it does not apply."""
     if not CHANGES[change](copy, case):
         return None
-    truth = case.truth
-    if change == "other host names":
-        truth = replace(truth, hosts=_hosts(truth.hosts, _names(case)))
-    return Case(copy, truth)
+    hosts = _hosts(case.truth.hosts, _names(case)) if change == "other host names" else case.truth.hosts
+    return Case(copy, replace(case.truth, ranks=_or_nobody(case.truth.ranks), hosts=_or_nobody(hosts)))
+
+
+def _or_nobody(names: Names) -> Names:
+    """With less evidence it is right to name nobody; naming somebody else is as wrong as before."""
+    return "any" if names == "any" else [*names, []]
 
 
 def _hosts(hosts: Names, names: list[str]) -> Names:
