@@ -10,7 +10,7 @@ from bot.answers.matter import Matter
 from bot.answers.reply import Reply, Words
 from bot.answers.telling import culprit, doubt, meaning, others, past, remedy, speech, story
 from bot.answers.telling.asking import help_, not_understood
-from bot.answers.terms import find_terms
+from bot.answers.terms import find_terms, trade
 from bot.answers.understanding import understand
 from knowledge.diagnosis import CauseFound, Diagnosis, Outcome
 
@@ -55,8 +55,8 @@ class Answerer:
         """Return the reply. The text of the question and of logs is data: nothing in it is ever done."""
         matter = question.matter
         about = matter or _NOTHING
-        sources = [source.name for source in about.dossier.sources]
-        understood = understand(question.text, about.hosts, sources, find_terms)
+        words = about.words | trade()
+        understood = understand(question.text, about.hosts, about.logs_by_name, find_terms, words.__contains__)
         if understood.intent == "help":
             return help_()
         if not understood.intent:

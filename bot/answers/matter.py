@@ -8,10 +8,19 @@ from datetime import datetime
 from typing import Protocol
 
 from bot.answers.logs import Logs
+from bot.answers.wording import plain, tokens
 from knowledge.diagnosis import Diagnosis
 from knowledge.dossier import Dossier, RankAccount
 from knowledge.job import JobFacts
 from storage.past import OpenEpisode, SeenBefore
+
+_KINDS = {
+    "kernel": ("kernel", "dmesg", "kern"),
+    "scheduler": ("slurm", "slurmctld", "scheduler", "sacct"),
+    "launcher": ("launcher", "torchrun", "mpirun", "srun", "agent"),
+    "kubernetes": ("kubernetes", "k8s", "kubectl"),
+    "node": ("nvidia-smi", "fabricmanager", "dcgm", "journal"),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +89,25 @@ class Matter:
         names += [*self.job.nodes, *self.diagnosis.initiating.hosts, *self.diagnosis.suspect_nodes]
         names += [line.host for line in (*self.dossier.timeline, *self.diagnosis.evidence)]
         return list(dict.fromkeys(name for name in names if name))
+
+    @property
+    def words(self) -> frozenset[str]:
+        """The words in which this failure is told of."""
+        diagnosis = self.diagnosis
+        texts = [
+            diagnosis.cause.title,
+            diagnosis.cause.summary,
+            *diagnosis.fix,
+            *diagnosis.missing,
+            self.job.name or "",
+        ]
+        texts += [line.text for line in (*diagnosis.evidence, *self.dossier.timeline)]
+        return frozenset(word for text in texts for word in tokens(plain(text)))
+
+    @property
+    def logs_by_name(self) -> dict[str, tuple[str, ...]]:
+        """Every log, with the words that people use for its kind."""
+        return {source.name: _KINDS.get(source.kind, ()) for source in self.dossier.sources}
 
     @property
     def ranks(self) -> set[int]:

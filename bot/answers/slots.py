@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, time, timedelta
 
@@ -15,6 +15,8 @@ _RANKS = re.compile(
     r"\b(?:(?:global )?(?:ranks?|rnak|rakn|ran|rnk|rk|raenge|rang|workers?|proc(?:ess)?|r)[ #:=_-]{0,2})(?P<first>\d{1,6})"
     r"(?P<more>(?:\s*(?:,|and|und|&|\+|or|oder|/|to|bis|through|-|–|\.\.)\s*(?:ranks? ?|rk ?|r)?\d{1,6}\b)*)\b(?!\.\w)"
 )
+_SPELT = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_SPELT_RANK = re.compile(rf"\b(rank|rk|worker|process|rang) ({'|'.join(_SPELT)})\b")
 _ORDINAL = re.compile(r"\b(?P<rank>\d{1,6})(?:st|nd|rd|th|te|ter|ten)? rank\b")
 _MORE = re.compile(r"(?P<by>to|bis|through|-|–|\.\.)?\s*(?:ranks? ?|rk ?|r)?(?P<number>\d{1,6})")
 _COUNT = re.compile(
@@ -62,12 +64,15 @@ class Slots:
         return min((same + timedelta(days=days) for days in (-1, 0, 1)), key=lambda moment: abs(moment - near))
 
 
-def find_slots(text: str, hosts: Iterable[str], logs: Iterable[str], term: Callable[[str], list[str]]) -> Slots:
-    """Take out of a question what it names. `hosts` and `logs` are those that exist; `term` finds known terms."""
+def find_slots(
+    text: str, hosts: Iterable[str], logs: Mapping[str, Iterable[str]], term: Callable[[str], list[str]]
+) -> Slots:
+    """Take out of a question what it names. `hosts` and `logs` (each with other words for it) are those that exist; `term` finds known terms."""
     found = Slots()
     rest = f" {' '.join(plain(text).split())} "
     rest = _logs(found, rest, logs)
     rest = _hosts(found, rest, hosts)
+    rest = _kinds(found, rest, logs)
     rest = _lines(found, rest)
     rest = _times(found, rest)
     rest = _ranks(found, rest)
@@ -78,12 +83,28 @@ def find_slots(text: str, hosts: Iterable[str], logs: Iterable[str], term: Calla
     return found
 
 
-def _logs(found: Slots, rest: str, logs: Iterable[str]) -> str:
+def _logs(found: Slots, rest: str, logs: Mapping[str, Iterable[str]]) -> str:
     for name in sorted(logs, key=len, reverse=True):
         for form in dict.fromkeys((plain(name), plain(name.rsplit("/", 1)[-1]))):
             if len(form) > 4 and form in rest:
                 found.logs.append(name)
                 rest = rest.replace(form, " ")
+    return rest
+
+
+def _kinds(found: Slots, rest: str, logs: Mapping[str, Iterable[str]]) -> str:
+    """Logs named by what they are: of those of the hosts that were named, where any were."""
+    meant = [
+        name
+        for name, others in logs.items()
+        if any(re.search(rf"(?<![\w-]){re.escape(word)}(?![\w-])", rest) for word in others)
+    ]
+    of_hosts = [name for name in meant if any(plain(host) in plain(name) for host in found.hosts)]
+    for name in of_hosts or meant:
+        if name not in found.logs:
+            found.logs.append(name)
+        for word in logs[name]:
+            rest = re.sub(rf"(?<![\w-]){re.escape(word)}(?![\w-])", " ", rest)
     return rest
 
 
@@ -147,6 +168,7 @@ def _times(found: Slots, rest: str) -> str:
 
 
 def _ranks(found: Slots, rest: str) -> str:
+    rest = _SPELT_RANK.sub(lambda told: f"{told[1]} {_SPELT.index(told[2])}", rest)
     for told in _RANKS.finditer(rest):
         found.ranks.append(int(told["first"]))
         for more in _MORE.finditer(told["more"]):

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import yaml
 
-from bot.answers.wording import plain
+from bot.answers.wording import plain, tokens
 from knowledge.catalogue import load_catalogue
 from knowledge.causes import load_causes
 
@@ -46,3 +46,11 @@ def find_terms(text: str) -> list[str]:
             found.append(term)
             rest = rest.replace(term, " ")
     return [term for term in dict.fromkeys(found) if not any(term != other and term in other for other in found)]
+
+
+@cache
+def trade() -> frozenset[str]:
+    """Words of this trade: those of the catalogue's titles and messages."""
+    texts = [f"{entry.title} {' '.join(entry.literals)}" for entry in load_catalogue()]
+    texts += [f"{cause.title} {cause.layer}" for cause in load_causes().values()]
+    return frozenset(word for text in texts for word in tokens(plain(text)))

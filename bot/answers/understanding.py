@@ -18,7 +18,9 @@ from bot.answers.wording import Word, tokens, vocabulary
 
 MAX_QUESTION = 600  # characters
 ENOUGH = 0.62  # of the question's weight that an intent must explain
-_STRANGE = 0.75  # weight of a word that means nothing here
+_LEAST = 0.5  # weight that an intent must find at all
+_STRANGE = 0.9  # weight of a word that means nothing here
+_HOMELY = 0.15  # weight of a word that asks nothing, and is one of this trade or of this failure
 _ASIDE = 0.55  # share of a known word's weight that counts against an intent it does not belong to
 _SLOTS = {"RANK": 0.9, "HOST": 0.9, "TIME": 0.8, "COUNT": 0.6, "LOG": 1.2, "TERM": 1.1}
 
@@ -56,18 +58,22 @@ def intents() -> Mapping[str, Intent]:
 def understand(
     text: str,
     hosts: Iterable[str] = (),
-    logs: Iterable[str] = (),
+    logs: Mapping[str, Iterable[str]] | None = None,
     terms: Callable[[str], list[str]] = lambda _: [],
+    homely: Callable[[str], bool] = lambda _: False,
 ) -> Understood:
-    """Find what is asked. `hosts` and `logs` are those of the incident; `terms` finds terms that can be explained."""
-    slots = find_slots(text[:MAX_QUESTION], hosts, logs, terms)
+    """Find what is asked. `hosts` and `logs` (each with other words for it) are those of the incident.
+
+    `terms` finds terms that can be explained. `homely` tells whether a word is one of this trade, or stands in what is known of this failure.
+    """
+    slots = find_slots(text[:MAX_QUESTION], hosts, logs or {}, terms)
     words = list(vocabulary().words(tokens(slots.rest)))
     meanings = frozenset[str]().union(*(word.meanings for word in words)) | slots.names
     scored = [
         (score, len(ask), name)
         for name, intent in intents().items()
         for ask in intent.asks
-        if (score := _score(ask, words, slots.names)) >= ENOUGH
+        if (score := _score(ask, words, slots.names, homely)) >= ENOUGH
     ]
     if not scored:
         return Understood("", slots, meanings)
@@ -75,7 +81,7 @@ def understand(
     return Understood(name, slots, meanings, score)
 
 
-def _score(ask: frozenset[str], words: list[Word], named: set[str]) -> float:
+def _score(ask: frozenset[str], words: list[Word], named: set[str], homely: Callable[[str], bool]) -> float:
     """The share of an intent's meanings and of the question's words that have found each other, by weight."""
     weights = vocabulary().weights
     met: set[str] = set()
@@ -86,7 +92,7 @@ def _score(ask: frozenset[str], words: list[Word], named: set[str]) -> float:
             met |= hits
         elif not word.idle:
             own = min((weights[meaning] for meaning in word.meanings), default=0.0)
-            aside += _ASIDE * own if word.meanings else _STRANGE
+            aside += _ASIDE * own if word.meanings else _HOMELY if homely(word.text) else _STRANGE
     for slot in named:
         if slot in ask:
             met.add(slot)
@@ -94,7 +100,7 @@ def _score(ask: frozenset[str], words: list[Word], named: set[str]) -> float:
             aside += _ASIDE * _SLOTS[slot]
     found = sum(_weight(meaning) for meaning in met)
     wanted = sum(_weight(meaning) for meaning in ask)
-    return found / (wanted + aside) if wanted else 0.0
+    return found / (wanted + aside) if found >= _LEAST else 0.0
 
 
 def _weight(meaning: str) -> float:

@@ -59,6 +59,7 @@ _RESUMED = re.compile(
 _FAILED = re.compile(
     r"(?i)\b(?:fail(?:ed|ure)?|error|retry\w*|cannot|could not|missing|mismatch|corrupt\w*|no such|usewarning)\b"
 )
+_PIECE = re.compile(r"(?<![\w/.])(?P<done>\d{1,6})(?:/| of )(?P<of>\d{1,6})(?![\w/])")
 _STEP = re.compile(r"(?i)(?:\b(?:global[_ ]?)?step|\biter(?:ation)?|checkpoint|ckpt)[-_ =:]{0,2}(?P<step>\d{1,9})\b")
 _PATH = re.compile(r"(?P<path>(?:[a-z0-9]+:/)?(?:/?[\w.+@-]+)?(?:/[\w.+@=-]+)+/?|[\w-]+\.(?:pt|pth|ckpt|safetensors))")
 
@@ -161,11 +162,15 @@ def _about_checkpoint(line: str) -> str:
         return ""
     if _RESUMED.search(line):
         return "resumed from"
+    piece = _PIECE.search(line)
+    if piece and int(piece["of"]) > int(piece["done"]) and _SAVED.search(line):
+        return "checkpoint begun"
     return "checkpoint" if _SAVED.search(line) else "checkpoint begun" if _SAVING.search(line) else ""
 
 
 def _what(line: str) -> str:
     """`step 4000, /ckpt/step_4000`: as much of it as the line tells."""
-    step, path = _STEP.search(line), _PATH.search(line)
-    told = [f"step {step['step']}" if step else "", path["path"] if path else ""]
+    step, path = _STEP.search(line), _PATH.search(_PIECE.sub("", line))
+    piece = _PIECE.search(line)
+    told = [f"step {step['step']}" if step else "", f"part {piece[0]}" if piece else "", path["path"] if path else ""]
     return ", ".join(part for part in told if part)[:_MAX_VALUE]

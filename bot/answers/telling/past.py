@@ -168,7 +168,13 @@ def _mixed(dossier: Dossier) -> list[Setting]:
     for setting in dossier.settings:
         if not setting.name.startswith(("checkpoint", "resumed")) and setting.name not in ("network", "world size"):
             by_name.setdefault(setting.name, []).append(setting)
-    return [setting for several in by_name.values() if len(several) > 1 for setting in several]
+    # "2.21.5" and "2.21.5+cuda12.4" are one version, told by two
+    return [
+        setting
+        for several in by_name.values()
+        if len({setting.value.partition("+")[0] for setting in several}) > 1
+        for setting in several
+    ]
 
 
 def _own(asked: Asked) -> Quotes | None:

@@ -8,7 +8,7 @@ from bot.answers.asked import Asked
 from bot.answers.reply import Command, Quotes, Reply, Steps, Words, of_said
 from bot.slack import phrases
 from knowledge.diagnosis import Restart
-from knowledge.dossier import Setting
+from knowledge.dossier import Part, Setting
 
 _STEP = re.compile(r"step (\d+)")
 _WHY = {
@@ -97,6 +97,12 @@ def _checkpoints(asked: Asked) -> list[Words | Quotes]:
             )
         )
     if read:
+        began = {
+            account.last.source
+            for account in asked.matter.dossier.ranks
+            if account.part is Part.INITIATING and account.last
+        }
+        read.sort(key=lambda setting: setting.said.source in began)
         damaged = (
             " It is the one that could not be read: take an older one." if asked.diagnosis.cause.id in _DAMAGED else ""
         )

@@ -1,0 +1,91 @@
+"""Questions as people ask them at night: the right answer to nine in ten, and no answer to what is none of our business."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from bot.answers.answerer import Answerer, Question
+from bot.answers.rendering import as_text
+from bot.answers.reply import Reply
+from bot.cli.ask import matter_of
+
+FOLDER = Path(__file__).parent
+CASES = FOLDER.parent / "cases"
+ENOUGH = 0.9
+NONE = "none"
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One question of the suite, what was answered, and what is wrong with it."""
+
+    file: str
+    text: str
+    expected: set[str]
+    reply: Reply
+    wrong: str
+
+    @property
+    def answerable(self) -> bool:
+        return NONE not in self.expected
+
+
+@cache
+def _matter(case: str) -> Any:
+    return matter_of(CASES / case)
+
+
+def _judge(file: str, case: str, told: dict[str, Any]) -> Asked:
+    reply = asyncio.run(Answerer().answer(Question(str(told["ask"]), _matter(case))))
+    intents = told["intent"] if isinstance(told["intent"], list) else [told["intent"]]
+    text = " ".join(as_text(reply, width=100).split()).casefold()
+    wrong = [] if (reply.intent or NONE) in intents else [f"taken for {reply.intent or NONE}, not {intents}"]
+    wrong += [f"lacks {fact!r}" for fact in told.get("has", ()) if str(fact).casefold() not in text]
+    wrong += [f"holds {fact!r}" for fact in told.get("not", ()) if str(fact).casefold() in text]
+    return Asked(file, str(told["ask"]), set(intents), reply, "; ".join(wrong))
+
+
+def _ask_all() -> Iterator[Asked]:
+    for path in sorted(FOLDER.glob("*.yaml")):
+        told = yaml.safe_load(path.read_text(encoding="utf-8"))
+        yield from (_judge(path.stem, told["case"], question) for question in told["questions"])
+
+
+@pytest.fixture(scope="module")
+def asked() -> list[Asked]:
+    return list(_ask_all())
+
+
+def _listed(found: list[Asked]) -> str:
+    return "\n".join(f"{one.file}: {one.text!r}: {one.wrong}" for one in found)
+
+
+def test_the_suite_is_large_and_over_many_cases(asked: list[Asked]) -> None:
+    assert len(asked) >= 120
+    assert len({one.file for one in asked if one.answerable}) >= 8
+
+
+def test_nine_in_ten_are_answered_rightly(asked: list[Asked]) -> None:
+    answerable = [one for one in asked if one.answerable]
+    wrong = [one for one in answerable if one.wrong]
+    assert len(wrong) <= (1 - ENOUGH) * len(answerable), _listed(wrong)
+
+
+def test_what_cannot_be_answered_gets_the_list_of_what_can(asked: list[Asked]) -> None:
+    wrong = [one for one in asked if not one.answerable and one.wrong]
+    assert not wrong, _listed(wrong)
+
+
+def test_every_answer_about_the_failure_cites_a_line(asked: list[Asked]) -> None:
+    about = {"why", "timeline", "said", "log", "collateral", "blame", "sure"}
+    bare = [one for one in asked if one.reply.intent in about and not one.reply.lines and not one.wrong]
+    told_why = [one for one in bare if "s005" not in one.file and "no rank 500" not in as_text(one.reply)]
+    assert not told_why, _listed(told_why)
