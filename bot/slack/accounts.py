@@ -58,7 +58,7 @@ def _blocks(job: JobFacts, dossier: Dossier, groups: list[Group]) -> tuple[int, 
 def _title(job: JobFacts, dossier: Dossier) -> str:
     size = dossier.world_size or job.world_size
     known = phrases.count(len(dossier.ranks), "rank")
-    title = f"All ranks: {known}" if size in (None, len(dossier.ranks)) else f"{known} of {size} are known"
+    title = f"{known} of {size} are known" if size and size > len(dossier.ranks) else f"All ranks: {known}"
     return f"{title} · {dossier.omitted}" if dossier.omitted else title
 
 

@@ -14,8 +14,8 @@ from knowledge.diagnosis import Diagnosis, Evidence, Outcome, Role
 from storage.tables import Action, ActionKind
 
 MAX_NEW_LINES = 3
-MAX_DEEDS = 30
-MAX_NOTE = 300
+MAX_DEEDS = 25
+MAX_NOTE = 250
 NOTABLE = 0.2  # a change of confidence worth a word where nothing else changed
 
 
@@ -102,7 +102,9 @@ def _words(action: Action) -> str:
     detail = action.detail
     if action.kind == ActionKind.ASSIGN:
         assignee = detail.get("assignee")
-        return f"gave it to {_silent(assignee, action)}" if assignee else "took it from its assignee"
+        if assignee == action.user:
+            return "took it"
+        return f"gave it to {person(str(assignee))}" if assignee else "took it from its assignee"
     if action.kind == ActionKind.RESOLVE:
         how = phrases.RESOLUTIONS.get(str(detail.get("resolution")), str(detail.get("resolution")))
         return f"resolved it: {mrkdwn(how, 60)}{_note(detail.get('note'))}"
@@ -137,10 +139,6 @@ def _note(note: object) -> str:
 def _name(action: Action) -> str:
     """The person's name in words; a mention would wake them for what they did themselves."""
     return mrkdwn(action.user_name, 60) or person(action.user)
-
-
-def _silent(assignee: object, action: Action) -> str:
-    return "themselves" if assignee == action.user else person(str(assignee))
 
 
 def _parsed(stamp: object) -> datetime | None:

@@ -211,7 +211,7 @@ def _footer(job: JobFacts, diagnosis: Diagnosis, status: IncidentStatus, limits:
         sure.append(link(status.url, "Incident"))
     lines = [" · ".join(sure)]
     if failed and status.before:
-        lines.append(phrases.capital(standing.seen(status, job.ended_at)))
+        lines.append(standing.seen(status, job.ended_at))
     missing = _missing(diagnosis, limits)
     if missing and not _guess(diagnosis):
         shown = _bounded(missing, limits.facts, "fact")

@@ -82,14 +82,14 @@ def words(text: str) -> Element:
     return {"type": "plain_text", "text": text, "emoji": False}
 
 
-MAX_TABLE_ROWS = 98  # Slack takes 100, with the heads and what is said of the rest
+MAX_TABLE_ROWS = 100  # with the heads, and what is said of the rest
 MAX_TABLE_CHARACTERS = 9_500  # of all cells; Slack takes 10,000
 MAX_CHARACTERS = 11_500  # of all blocks as JSON
 
 
 def fitting(build: Callable[[int], list[Block]], most: int = MAX_TABLE_ROWS) -> tuple[int, list[Block]]:
     """Return the largest number of rows, at most `most`, with which what `build` makes fits a message, and that."""
-    low, high = 0, min(most, MAX_TABLE_ROWS)
+    low, high = 0, min(most, MAX_TABLE_ROWS - 1)
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if _fits(build(middle)) else (low, middle - 1)
@@ -97,5 +97,7 @@ def fitting(build: Callable[[int], list[Block]], most: int = MAX_TABLE_ROWS) -> 
 
 
 def _fits(blocks: list[Block]) -> bool:
-    cells = sum(len(cell["text"]) for block in blocks for row in block.get("rows", []) for cell in row)
-    return cells <= MAX_TABLE_CHARACTERS and len(json.dumps(blocks, ensure_ascii=False)) <= MAX_CHARACTERS
+    rows = [row for block in blocks for row in block.get("rows", [])]
+    cells = sum(len(cell["text"]) for row in rows for cell in row)
+    short = len(rows) <= MAX_TABLE_ROWS and cells <= MAX_TABLE_CHARACTERS
+    return short and len(json.dumps(blocks, ensure_ascii=False)) <= MAX_CHARACTERS

@@ -15,23 +15,26 @@ def deeds(status: IncidentStatus) -> str:
     """Return in one line of mrkdwn what people have done; empty while nobody has."""
     parts = []
     if status.state is State.RESOLVED:
-        parts.append(f"🟢 Resolved{_by(status.resolved_by, status.resolved_at)}{_how(status.resolution, status.note)}")
+        parts.append(f"resolved{_by(status.resolved_by, status.resolved_at)}{_how(status.resolution, status.note)}")
     elif status.recovered_by:
-        parts.append(f"🔵 {mrkdwn(phrases.capital(status.recovered_by), 200)} ran to its end")
+        parts.append(f"{mrkdwn(status.recovered_by, 200)} ran to its end")
     if status.acknowledged_by:
-        parts.append(f"🟠 Acknowledged{_by(status.acknowledged_by, status.acknowledged_at)}")
+        parts.append(f"acknowledged{_by(status.acknowledged_by, status.acknowledged_at)}")
     if status.assignee:
-        parts.append(f"assigned to {person(status.assignee)}" if parts else f"🟠 Assigned to {person(status.assignee)}")
+        parts.append(f"assigned to {person(status.assignee)}")
     if status.muted_until is not None:
         by = f" by {person(status.muted_by)}" if status.muted_by else ""
-        parts.append(f"⚪ muted in this channel{by} until {moment(status.muted_until)}")
-    return " · ".join(parts)
+        parts.append(f"muted in this channel{by} until {moment(status.muted_until)}")
+    return phrases.capital(" · ".join(parts))
 
 
 def seen(status: IncidentStatus, now: datetime | None) -> str:
     """Return in one line of mrkdwn how often it was seen, and how it ended last time."""
-    said = mrkdwn(phrases.recurrence(status, now), 300)
-    return f"{said}. {_last_time(status.before)}" if status.before else said
+    if status.before is None:
+        return mrkdwn(phrases.recurrence(status, now), 300)
+    often = mrkdwn(phrases.capital(phrases.recurrence(status, now)), 300)
+    earlier = status.occurrences > status.member_count
+    return f"{often}. {_last_time(status.before)}" if earlier else _last_time(status.before)
 
 
 def _last_time(before: Before) -> str:
@@ -43,7 +46,7 @@ def _last_time(before: Before) -> str:
 
 
 def _by(user: str | None, at: datetime | None) -> str:
-    return (f" by {person(user)}" if user else "") + (f" at {moment(at)}" if at else "")
+    return (f" by {person(user)}" if user else "") + (f", {moment(at)}" if at else "")
 
 
 def _how(resolution: str | None, note: str | None) -> str:

@@ -29,12 +29,13 @@ def accepted(message: SlackMessage) -> None:
     content = wire(message)
     assert blockkit.problems(content["blocks"]) == []
     assert blockkit.attachment_problems(content["attachments"]) == []
+    assert blockkit.message_problems(content["blocks"], content["attachments"]) == []
     assert len(message.blocks) <= MAX_BLOCKS
     assert len(json.dumps(message.blocks, ensure_ascii=False)) <= MAX_CHARACTERS
     assert 0 < len(message.text) <= MAX_TEXT
     for block in message.blocks:
         parsed = Block.parse(block)
-        assert parsed is not None
+        assert parsed is not None, f"the SDK knows no {block['type']}"
         parsed.validate_json()
     json.dumps(content).encode()
 
