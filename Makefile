@@ -9,11 +9,14 @@ READY := $(VENV)/.ready
 COMPILE = uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--custom-compile-command 'make lock' $(UPGRADE)
 
-.PHONY: help demo test lint format docs lock bench bench-quick clean slurm
+FUZZ_SECONDS ?= 600
+
+.PHONY: help demo test fuzz lint format docs lock bench bench-quick clean slurm
 
 help:
 	@echo 'make demo     replay a real failed job and show the message that the channel would get'
 	@echo 'make test     lint, types and all tests, with coverage'
+	@echo 'make fuzz     search for input that breaks something, for FUZZ_SECONDS (600)'
 	@echo 'make lint     ruff, mypy and the import contracts'
 	@echo 'make format   let ruff rewrite what it can'
 	@echo 'make docs     write docs/catalogue/ from the catalogue'
@@ -27,6 +30,9 @@ demo: $(READY)
 
 test: $(READY) lint slurm
 	@$(BIN)/python -m pytest --cov --cov-report=term:skip-covered $(PYTEST)
+
+fuzz: $(READY)
+	@$(BIN)/python -m tests.fuzz $(FUZZ_SECONDS)
 
 lint: $(READY)
 	@$(BIN)/ruff check .
