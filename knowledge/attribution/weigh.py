@@ -59,6 +59,7 @@ _OF_NODES = (
     "gpu-hardware",
     "driver",
     "host-memory",
+    "host-hardware",
     "storage",
     "kubernetes",
     "scheduler",

@@ -27,6 +27,7 @@ _OF_LAYER: Mapping[str, tuple[str, str]] = {
     "gpu-hardware": ("node", "hardware of the node"),
     "gpu-memory": ("code", "the program's need of GPU memory"),
     "driver": ("node", "the node's driver or its services"),
+    "host-hardware": ("node", "hardware of the node"),
     "host-memory": ("node", "the memory of the host, or the program's need of it"),
     "network": ("network", "the network, or how the job uses it"),
     "storage": ("platform", "storage"),
