@@ -13,9 +13,13 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bot.metrics import Metrics
 from bot.settings import Outbox as OutboxSettings
-from bot.slack.contract import Poster, PosterError, RateLimited, Refused, SlackMessage, Unreachable
+from bot.slack.contract import Posted, Poster, PosterError, RateLimited, Refused, SlackMessage, Unreachable
+from bot.telling.late import punctual
+from bot.telling.sharing import shared_file
 from bot.wake import Wake
+from storage.blobs import BlobStore
 from storage.outbox import Claimed, Outbox
+from storage.tables import OutgoingKind
 from storage.types import utc_now
 
 _LEASE = timedelta(seconds=120)  # far longer than any call of Slack takes
@@ -38,6 +42,7 @@ class Sender:
     settings: OutboxSettings
     metrics: Metrics
     wake: Wake
+    blobs: BlobStore
     _free_at: dict[str, float] = field(default_factory=dict)  # monotonic seconds, by channel
     _stopping: bool = False
 
@@ -69,14 +74,27 @@ class Sender:
 
     async def _post(self, claimed: Claimed) -> None:
         try:
-            posted = await self.poster.post(claimed.channel, _message(claimed), claimed.key)
+            posted = await self._sent(claimed)
+        except FileNotFoundError:
+            log.warning("a log is gone before it was shared", channel=claimed.channel, key=claimed.key)
+            await self.outbox.dropped(claimed)
         except PosterError as error:
             await self._failed(claimed, error, in_doubt=isinstance(error, Unreachable))
         else:
             await self.outbox.sent(claimed, posted.channel, posted.ts)
-            self._done(claimed, "post", posted.ts)
+            self._done(claimed, _action(claimed), posted.ts)
+
+    async def _sent(self, claimed: Claimed) -> Posted:
+        if claimed.kind is OutgoingKind.FILE:
+            file = await shared_file(claimed.content, self.blobs)
+            return await self.poster.upload(claimed.channel, claimed.thread or "", file)
+        message = punctual(_message(claimed), claimed, self.settings.late_seconds)
+        return await self.poster.post(claimed.channel, message, claimed.key, claimed.thread)
 
     async def _edit(self, claimed: Claimed, channel: str, ts: str) -> None:
+        if claimed.kind is OutgoingKind.FILE:  # a file is shared once, as it was then
+            await self.outbox.sent(claimed, channel, ts)
+            return
         try:
             await self.poster.update(channel, ts, _message(claimed))
         except PosterError as error:
@@ -92,7 +110,10 @@ class Sender:
     async def _never_arrived(self, claimed: Claimed) -> bool:
         """Return whether an earlier post is known not to stand in the channel; otherwise deal with it."""
         try:
-            found = await self.poster.find(claimed.channel, claimed.key, claimed.attempted_at)
+            if claimed.kind is OutgoingKind.FILE:
+                found = await self.poster.find_file(claimed.channel, claimed.thread or "", claimed.content["name"])
+            else:
+                found = await self.poster.find(claimed.channel, claimed.key, claimed.attempted_at, claimed.thread)
         except Refused as error:
             # A message too many is better than none.
             log.warning(
@@ -154,6 +175,12 @@ class Sender:
         if busy:
             return utc_now() + timedelta(seconds=min(busy.values()))
         return await self.outbox.next_due()
+
+
+def _action(claimed: Claimed) -> str:
+    if claimed.kind is OutgoingKind.FILE:
+        return "share"
+    return "post" if claimed.thread is None else "reply"
 
 
 def _message(claimed: Claimed) -> SlackMessage:

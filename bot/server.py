@@ -31,6 +31,8 @@ from bot.slack.connection import SocketConnection
 from bot.slack.console import ConsolePoster
 from bot.slack.contract import Poster
 from bot.slack.poster import SlackPoster, web_client
+from bot.telling.herald import Herald
+from bot.telling.placing import placing
 from bot.wake import Wake
 from bot.web import build, serve
 from bot.workers import Workers
@@ -98,14 +100,21 @@ async def running(settings: Settings) -> AsyncIterator[Service]:
         repository = Repository(database)
         await _provision(settings, repository)
         blobs = BlobStore(folder / "blobs")
-        metrics, due, mail = Metrics(), Wake(), Wake()
+        metrics, due, news, mail = Metrics(), Wake(), Wake(), Wake()
         takers, readers = Workers(settings.limits.upload_workers), Workers(settings.pipeline.workers, prepare)
         for workers in (takers, readers):
             stack.push_async_callback(workers.close)
             warming = asyncio.create_task(workers.warm_up())
             stack.callback(warming.cancel)
         poster, connection, slack_routes = _slack(settings, folder)
-        sender = Sender(repository.outbox, poster, settings.outbox, metrics, mail)
+        sender = Sender(repository.outbox, poster, settings.outbox, metrics, mail, blobs)
+        herald = Herald(
+            repository=repository,
+            public_url=str(settings.public_url) if settings.public_url else None,
+            link=poster.link,
+            wake=news,
+            said=mail.call,
+        )
         pipeline = Pipeline(
             repository=repository,
             blobs=blobs,
@@ -114,11 +123,10 @@ async def running(settings: Settings) -> AsyncIterator[Service]:
             slots=settings.pipeline.workers,
             timeout=settings.pipeline.timeout_seconds,
             pace=settings.pipeline.pace,
-            channel=settings.slack.channel,
-            public_url=str(settings.public_url) if settings.public_url else None,
+            placing=placing(settings),
             metrics=metrics,
             wake=due,
-            said=mail.call,
+            placed=news.call,
         )
         intake = Intake(
             repository=repository,
@@ -139,6 +147,7 @@ async def running(settings: Settings) -> AsyncIterator[Service]:
             stack.push_async_callback(connection.stop)
         health.tasks = [
             asyncio.create_task(pipeline.run(), name="pipeline"),
+            asyncio.create_task(herald.run(), name="herald"),
             asyncio.create_task(sender.run(), name="outbox"),
         ]
         stack.push_async_callback(_end, health.tasks, sender)
@@ -152,10 +161,11 @@ async def running(settings: Settings) -> AsyncIterator[Service]:
 
 
 async def _end(tasks: list[asyncio.Task[None]], sender: Sender) -> None:
-    pipeline, outbox = tasks
+    *others, outbox = tasks
     sender.stop()
-    pipeline.cancel()
-    await asyncio.wait([pipeline])
+    for task in others:
+        task.cancel()
+    await asyncio.wait(others)
     _, late = await asyncio.wait([outbox], timeout=DRAIN_SECONDS)
     for task in late:
         task.cancel()
@@ -184,6 +194,7 @@ async def _database(settings: Settings, folder: Path) -> AsyncIterator[Database]
             await database.migrate()
             repository = Repository(database)
             await repository.diagnoses.release_all()
+            await repository.episodes.release_all()
             await repository.outbox.resume()
             yield database
     finally:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
@@ -41,11 +41,11 @@ class Folding:
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """Where an incident is told, not before `hold_until`, and with whose failures it may be folded."""
+    """Where an incident is told, in which of the channels not before a moment, and with whose failures it may be folded."""
 
     channels: tuple[str, ...]
     reach: Reach = Reach.OWNER
-    hold_until: datetime | None = None
+    holds: Mapping[str, datetime] = field(default_factory=dict)
     folding: Folding = Folding()
 
 
@@ -178,7 +178,7 @@ async def _begun(session: AsyncSession, incident: Incident, placing: Placing) ->
         channels=list(placing.channels),
         lead_id=incident.id,
         previous_id=earlier,
-        hold_until=placing.hold_until,
+        holds={channel: until.isoformat() for channel, until in placing.holds.items()},
     )
     session.add(episode)
     await session.flush()

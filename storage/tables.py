@@ -194,10 +194,10 @@ class Episode(Table, table=True):
     """One failure as people see it: one message in each of its channels, however many incidents it covers.
 
     Attempts and tasks of a job, and jobs that failed alike, are incidents of one episode; all of them are told in the
-    same `channels`. `lead_id` is the incident whose diagnosis is shown. `previous_id` is the episode of the same failure
-    before, `merged_id` the storm that took over this one's incidents. Before `hold_until` nothing is posted. `revision` counts what changed and
-    `told_revision` is what the outbox holds; `due_at` is when to tell the rest (NULL: nothing to tell), `lease_until`
-    keeps others away meanwhile.
+    same `channels`, in some of them not before a moment (`holds`, ISO). `lead_id` is the incident whose diagnosis is
+    shown. `previous_id` is the episode of the same failure before, `merged_id` the storm that took over this one's
+    incidents. `revision` counts what changed and `told_revision` is what the outbox holds; `due_at` is when to tell the
+    rest (NULL: nothing to tell), `lease_until` keeps others away meanwhile.
     """
 
     __table_args__ = (Index(None, "due_at"), Index(None, "fingerprint", "last_at"))
@@ -218,7 +218,7 @@ class Episode(Table, table=True):
     resolution: str | None = Field(default=None, max_length=40)
     note: str | None = Field(default=None, max_length=1000)
     recovered_by: str | None = Field(default=None, max_length=200)
-    hold_until: datetime | None = Field(default=None, sa_type=UtcDateTime)
+    holds: dict[str, str] = Field(default_factory=dict, sa_type=JsonColumn)
     opened_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)
     last_at: datetime = Field(default_factory=utc_now, sa_type=UtcDateTime)
     revision: int = 0

@@ -6,7 +6,7 @@ import asyncio
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,19 +15,16 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bot.metrics import Metrics
 from bot.pipeline.case import lay_out
-from bot.pipeline.work import blank, diagnose_folder
-from bot.slack.contract import IncidentStatus, State
-from bot.slack.message import render
+from bot.pipeline.work import Examined, blank, diagnose_folder
 from bot.wake import Wake
 from bot.workers import WorkerCrashedError, Workers, WorkerTimeoutError
-from knowledge.diagnosis import Diagnosis, Outcome
+from knowledge.diagnosis import Diagnosis
 from knowledge.job import JobFacts
 from storage.blobs import BlobStore
 from storage.diagnoses import Verdict
+from storage.folding import Placing
 from storage.incidents import IncidentView, Pace
-from storage.outbox import Draft
 from storage.repository import Repository
-from storage.tables import IncidentState
 
 MAX_CLAIMS = 4
 """How often an incident is taken up without an end before it is given up: evidence may kill the whole service."""
@@ -35,7 +32,6 @@ MAX_CLAIMS = 4
 MAX_REASON = 200
 """Characters of an error that are shown."""
 
-_STATES = {IncidentState.ACKNOWLEDGED: State.ACKNOWLEDGED, IncidentState.RESOLVED: State.RESOLVED}
 _PAUSE = 5.0  # seconds after the database failed
 
 log = structlog.get_logger(__name__)
@@ -43,7 +39,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True)
 class Pipeline:
-    """Diagnoses incidents. `said` is called when there may be something to send."""
+    """Diagnoses incidents. `placing` says where an incident is told; `placed` is called when there may be something to tell."""
 
     repository: Repository
     blobs: BlobStore
@@ -52,11 +48,10 @@ class Pipeline:
     slots: int  # how many incidents at once
     timeout: float  # seconds for one diagnosis
     pace: Pace
-    channel: str
-    public_url: str | None
+    placing: Callable[[JobFacts, Diagnosis], Placing]
     metrics: Metrics
     wake: Wake
-    said: Callable[[], None]
+    placed: Callable[[], None]
     work: Callable[[Path], str] = diagnose_folder  # in a worker: a case's folder to a diagnosis as JSON
 
     @property
@@ -101,7 +96,8 @@ class Pipeline:
         """Diagnose a claimed incident and store what came of it, together with the message."""
         incident = view.incident
         began = time.perf_counter()
-        diagnosis, error = await self._diagnose(view)
+        examined, error = await self._diagnose(view)
+        diagnosis, dossier = examined.diagnosis, examined.dossier
         seconds = time.perf_counter() - began
         self.metrics.diagnosis_seconds.observe(seconds)
         self.metrics.diagnoses.labels(diagnosis.outcome).inc()
@@ -111,9 +107,13 @@ class Pipeline:
             fingerprint=diagnosis.fingerprint,
             document=diagnosis.model_dump(mode="json", by_alias=True),
             error=error,
+            dossier=dossier.model_dump(mode="json", by_alias=True) if dossier else None,
+            layer=diagnosis.cause.layer,
+            initiating=tuple(diagnosis.initiating.hosts),
+            suspects=tuple(diagnosis.suspect_nodes),
         )
-        draft = await self._draft(view, diagnosis)
-        version = await self.repository.diagnoses.store(incident.id, incident.revision, verdict, [draft], self.pace)
+        placing = self.placing(JobFacts.model_validate(view.job), diagnosis)
+        version = await self.repository.diagnoses.store(incident.id, incident.revision, verdict, placing, self.pace)
         log.info(
             "incident diagnosed",
             incident=incident.id,
@@ -124,10 +124,10 @@ class Pipeline:
             error=error,
             seconds=round(seconds, 3),
         )
-        self.said()
+        self.placed()
 
-    async def _diagnose(self, view: IncidentView) -> tuple[Diagnosis, str | None]:
-        """Return the diagnosis, and the reason where the diagnosing itself failed."""
+    async def _diagnose(self, view: IncidentView) -> tuple[Examined, str | None]:
+        """Return what was found, and the reason where the diagnosing itself failed."""
         if view.incident.tries > MAX_CLAIMS:
             return self._failed(view, f"the service stopped {MAX_CLAIMS} times while it read this evidence", "poison")
         reason = kind = ""
@@ -144,7 +144,7 @@ class Pipeline:
             log.warning("diagnosing failed", incident=view.incident.id, reason=reason)
         return self._failed(view, f"{reason} (twice)", kind)
 
-    async def _in_worker(self, view: IncidentView) -> Diagnosis:
+    async def _in_worker(self, view: IncidentView) -> Examined:
         with tempfile.TemporaryDirectory(prefix="case-", dir=self.folder) as folder:
             case = Path(folder) / "case"
             try:
@@ -152,28 +152,10 @@ class Pipeline:
             except FileNotFoundError:  # a log was replaced by a longer one meanwhile
                 case = Path(folder) / "again"
                 await lay_out(await self.repository.incidents.view(view.incident.id), self.blobs, case)
-            return Diagnosis.model_validate_json(await self.workers.run(self.timeout, self.work, case))
+            return Examined.model_validate_json(await self.workers.run(self.timeout, self.work, case))
 
-    def _failed(self, view: IncidentView, reason: str, kind: str) -> tuple[Diagnosis, str]:
+    def _failed(self, view: IncidentView, reason: str, kind: str) -> tuple[Examined, str]:
         self.metrics.diagnosis_failures.labels(kind).inc()
         log.error("diagnosing given up", incident=view.incident.id, reason=reason)
         missing = ["Run `firstfault diagnose` on the job's own logs; please report what it says."]
-        return blank(f"Firstfault could not read the evidence: {reason}.", missing), reason
-
-    async def _draft(self, view: IncidentView, diagnosis: Diagnosis) -> Draft:
-        incident = view.incident
-        history = await self.repository.diagnoses.history(diagnosis.fingerprint, besides=incident.id)
-        status = IncidentStatus(
-            state=_STATES.get(IncidentState(incident.state), State.OPEN),
-            url=f"{self.public_url.rstrip('/')}/v1/incidents/{incident.id}" if self.public_url else None,
-            reported=view.nodes_reported,
-            expected=incident.expected_reporters,
-            occurrences=history.count + 1,
-            first_seen=history.first_seen or incident.created_at,
-        )
-        return Draft(
-            key=f"{incident.id}/{self.channel}",
-            channel=self.channel,
-            content=asdict(render(JobFacts.model_validate(view.job), diagnosis, status)),
-            only_edit=diagnosis.outcome is not Outcome.FAILED,
-        )
+        return Examined(diagnosis=blank(f"Firstfault could not read the evidence: {reason}.", missing)), reason

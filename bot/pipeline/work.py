@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from knowledge import diagnose
+from pydantic import BaseModel
+
+from knowledge import examine
 from knowledge.catalogue import load_catalogue
 from knowledge.diagnosis import CauseFound, Diagnosis, Outcome
+from knowledge.dossier import Dossier
 from knowledge.errors import UnreadableEvidence
 
 
@@ -15,14 +18,22 @@ def prepare() -> None:
     load_catalogue()
 
 
+class Examined(BaseModel):
+    """What a worker hands back: the diagnosis, and the dossier where there was something to read."""
+
+    diagnosis: Diagnosis
+    dossier: Dossier | None = None
+
+
 def diagnose_folder(folder: Path) -> str:
-    """Return the diagnosis of the case in `folder`, as JSON. Evidence that says nothing gives an honest blank."""
+    """Return what was found in the case in `folder`, as JSON of Examined. Evidence that says nothing gives an honest blank."""
+    dossier: Dossier | None = None
     try:
-        diagnosis = diagnose([folder])
+        diagnosis, dossier = examine([folder])
     except UnreadableEvidence:
         wanted = "The job's output: no readable log file has arrived. See the hook's own log on the nodes for what it could not read."
         diagnosis = blank("No log of this job has arrived that says anything.", [wanted])
-    return diagnosis.model_dump_json(by_alias=True)
+    return Examined(diagnosis=diagnosis, dossier=dossier).model_dump_json(by_alias=True)
 
 
 def blank(summary: str, missing: list[str]) -> Diagnosis:

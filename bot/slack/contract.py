@@ -155,3 +155,7 @@ class Poster(Protocol):
     async def find_file(self, channel: str, thread: str, name: str) -> Posted | None:
         """Return our file named `name` in a thread, or None. Raises like `update`."""
         ...
+
+    def link(self, posted: Posted) -> str | None:
+        """Return the address of a message for people, or None where there is none, or none yet."""
+        ...

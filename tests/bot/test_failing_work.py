@@ -15,10 +15,13 @@ import bot.demo
 from bot.metrics import Metrics
 from bot.pipeline.loop import MAX_CLAIMS, Pipeline
 from bot.pipeline.work import diagnose_folder
+from bot.telling.drafts import drafts
+from bot.telling.status import Surroundings
 from bot.wake import Wake
 from bot.workers import Workers
 from storage.blobs import BlobStore
 from storage.database import Database
+from storage.folding import Placing
 from storage.incidents import IncidentView, Key, Pace, ReceivedLog, ReporterRole, Room, Told
 from storage.repository import Repository
 from tests.bot import hostile
@@ -70,11 +73,10 @@ async def bench(tmp_path: Path) -> AsyncIterator[Callable[..., Any]]:
             slots=1,
             timeout=seconds,
             pace=NOW,
-            channel="C1",
-            public_url=None,
+            placing=lambda job, diagnosis: Placing(("C1",)),
             metrics=Metrics(),
             wake=Wake(),
-            said=lambda: None,
+            placed=lambda: None,
             work=work,
         )
         return Bench(pipeline, repository, database, incident_id)
@@ -108,9 +110,10 @@ async def test_when_diagnosing_fails_the_team_still_hears_of_the_job(
     assert view.diagnosis.error is not None
     assert reason in view.diagnosis.error
     assert view.diagnosis.cause == "unknown"
-    queued = await made.repository.outbox.claim(timedelta(seconds=60))
-    assert queued is not None
-    assert "could not read the evidence" in json.dumps(queued.content)
+    told = await made.repository.episodes.claim(timedelta(seconds=60))
+    assert told is not None
+    (draft,) = drafts(told, Surroundings(None, lambda posted: None, None))
+    assert "could not read the evidence" in json.dumps(draft.content)
 
 
 async def test_evidence_that_kills_the_service_is_given_up_in_the_end(bench: Callable[..., Bench]) -> None:

@@ -40,7 +40,7 @@ async def test_a_service_that_is_fit_says_so_of_every_part(tmp_path: Path, sessi
     async with running(settings_in(tmp_path)) as service:
         client = Client(session, service.url)
         assert await client.ask("GET", "/healthz", token=None) == (200, {"ok": True, "parts": {}})
-        parts = {"database": "ok", "pipeline": "ok", "outbox": "ok"}
+        parts = {"database": "ok", "pipeline": "ok", "herald": "ok", "outbox": "ok"}
         assert await client.ask("GET", "/readyz", token=None) == (200, {"ok": True, "parts": parts})
 
 

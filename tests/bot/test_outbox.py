@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +16,14 @@ from bot.outbox import Sender
 from bot.settings import Outbox as OutboxSettings
 from bot.slack.poster import SlackPoster, web_client
 from bot.wake import Wake
+from storage.blobs import BlobStore
 from storage.database import Database
-from storage.incidents import Key, Pace, ReporterRole, Told
 from storage.outbox import Draft, queue
 from storage.repository import Repository
+from storage.tables import OutgoingKind
 from tests.slack.fake import FakeSlack
 from tests.slack.workspace import BOT_TOKEN, CHANNEL
 
-NOW = Pace(*[timedelta()] * 3)
 FAST = OutboxSettings(channel_interval_seconds=0, settle_seconds=0, longest_wait_seconds=0.05, refused_wait_seconds=600)
 
 
@@ -35,7 +34,7 @@ class Office:
     database: Database
     repository: Repository
     slack: FakeSlack
-    incident_id: str
+    blobs: BlobStore
     settings: OutboxSettings = field(default_factory=lambda: FAST)
     token: str = BOT_TOKEN
     wake: Wake = field(default_factory=Wake)
@@ -43,12 +42,25 @@ class Office:
     async def say(self, text: str, channel: str = CHANNEL, name: str = "") -> None:
         content = {"text": text, "blocks": [], "colour": "#c62828"}
         async with self.database.writing() as session:
-            await queue(session, self.incident_id, Draft(f"{self.incident_id}/{channel}{name}", channel, content))
+            await queue(session, None, Draft(f"episode/{channel}{name}", channel, content))
         self.wake.call()
+
+    async def reply(self, text: str, part: str = "evidence") -> None:
+        """Say something in the thread of what `say` says."""
+        content = {"text": text, "blocks": [], "colour": "#c62828"}
+        parent = f"episode/{CHANNEL}"
+        await self.repository.outbox.queue(Draft(f"{parent}/{part}", CHANNEL, content, parent_key=parent))
+
+    async def share(self, log: bytes) -> None:
+        """Share a log in the same thread."""
+        parent = f"episode/{CHANNEL}"
+        content = {"name": "1-rank-3.log", "title": "rank-3.log", "blob": self.blobs.write("a" * 32, log)}
+        draft = Draft(f"{parent}/log", CHANNEL, content, parent_key=parent, kind=OutgoingKind.FILE)
+        await self.repository.outbox.queue(draft)
 
     def sender(self) -> Sender:
         poster = SlackPoster(web_client(self.token, self.slack.base_url, timeout_seconds=1))
-        return Sender(self.repository.outbox, poster, self.settings, Metrics(), self.wake)
+        return Sender(self.repository.outbox, poster, self.settings, Metrics(), self.wake, self.blobs)
 
     async def backlog(self) -> int:
         return (await self.repository.outbox.backlog()).waiting
@@ -75,15 +87,17 @@ class Office:
         """Return what stands in the channel."""
         return [message["text"] for message in self.slack.workspace.messages(channel)]
 
+    def thread(self) -> list[dict[str, Any]]:
+        """Return what stands under the channel's only message."""
+        (parent,) = self.slack.workspace.messages(CHANNEL)
+        return self.slack.workspace.thread(parent["ts"])
+
 
 @pytest.fixture
 async def office(tmp_path: Path, slack: FakeSlack) -> AsyncIterator[Office]:
     database = Database(f"sqlite+aiosqlite:///{tmp_path / 'test.db'}")
     await database.migrate()
-    repository = Repository(database)
-    await repository.clusters.provision("alps", "0" * 64)
-    incident_id = await repository.incidents.open(Key(1, "slurm", "1", 0), Told("n1", ReporterRole.NODE), NOW)
-    yield Office(database, repository, slack, incident_id)
+    yield Office(database, Repository(database), slack, BlobStore(tmp_path / "blobs"))
     await database.close()
 
 
@@ -93,7 +107,8 @@ async def test_a_message_is_posted_then_edited_in_place(office: Office) -> None:
     await office.say("2 of 2 nodes have reported")
     await office.until_sent()
     assert office.texts() == ["2 of 2 nodes have reported"]
-    assert [call.method for call in office.slack.calls] == ["chat.postMessage", "chat.update"]
+    spoken = [call.method for call in office.slack.calls if call.method.startswith("chat.")]
+    assert spoken == ["chat.postMessage", "chat.update"]
 
 
 @pytest.mark.parametrize("fault", ["drop-before", "error-before"])
@@ -214,3 +229,53 @@ async def test_stopping_lets_the_message_in_hand_arrive(office: Office) -> None:
     sender.stop()
     await asyncio.wait_for(running, 30)
     assert await office.backlog() == 0
+
+
+async def test_replies_stand_in_the_thread_and_are_edited_there(office: Office) -> None:
+    await office.reply("the line")
+    await office.say("it failed")
+    await office.until_sent()
+    await office.reply("the line, and the one before")
+    await office.until_sent()
+    assert office.texts() == ["it failed"]
+    assert [reply["text"] for reply in office.thread()] == ["the line, and the one before"]
+
+
+@pytest.mark.parametrize("fault", ["drop-after", "delay-after"])
+async def test_a_reply_whose_answer_was_lost_is_adopted_not_repeated(office: Office, fault: Any) -> None:
+    await office.say("it failed")
+    await office.until_sent()
+    office.slack.fail("chat.postMessage", fault, 1.5)
+    await office.reply("the line")
+    await office.until_sent()
+    assert [reply["text"] for reply in office.thread()] == ["the line"]
+
+
+async def test_a_log_is_shared_in_the_thread_once(office: Office) -> None:
+    await office.say("it failed")
+    await office.share(b"ValueError: bad shard 17\n")
+    await office.until_sent()
+    (file,) = [file for message in office.thread() for file in message.get("files", [])]
+    assert file["title"] == "rank-3.log"
+    assert len(office.slack.called("files.completeUploadExternal")) == 1
+
+
+async def test_a_log_that_is_gone_does_not_hold_up_anything(office: Office) -> None:
+    await office.say("it failed")
+    await office.share(b"x")
+    for path in (office.blobs._folder).rglob("*.zst"):
+        path.unlink()
+    await office.reply("the line")
+    await office.until_sent()
+    assert [reply["text"] for reply in office.thread()] == ["the line"]
+
+
+async def test_a_message_that_comes_late_says_so(office: Office) -> None:
+    office.settings = FAST.model_copy(update={"late_seconds": 0.0})
+    await office.say("it failed")
+    await office.say("it failed, too", name="/2")
+    await office.until_sent()
+    first, second = office.texts()
+    assert "Delayed by 0 s" in first
+    assert "1 more waiting" in first
+    assert "more waiting" not in second

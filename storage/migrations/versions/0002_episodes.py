@@ -48,7 +48,7 @@ def upgrade() -> None:
         sa.Column("resolution", sa.String(40), nullable=True),
         sa.Column("note", sa.String(1000), nullable=True),
         sa.Column("recovered_by", sa.String(200), nullable=True),
-        sa.Column("hold_until", UtcDateTime(), nullable=True),
+        sa.Column("holds", JsonColumn, nullable=False),
         sa.Column("opened_at", UtcDateTime(), nullable=False),
         sa.Column("last_at", UtcDateTime(), nullable=False),
         sa.Column("revision", sa.Integer(), nullable=False),
@@ -145,6 +145,7 @@ def _adopt() -> None:
         "episode",
         *(sa.column(name) for name in names if name not in {"channels", "opened_at", "last_at"}),
         sa.column("channels", JsonColumn),
+        sa.column("holds", JsonColumn),
         sa.column("opened_at", UtcDateTime()),
         sa.column("last_at", UtcDateTime()),
     )
@@ -159,6 +160,7 @@ def _adopt() -> None:
             "state": states.get(row.state, "open"),
             "opened_at": row.created_at,
             "last_at": row.updated_at,
+            "holds": {},
             "revision": 1,
             "told_revision": 1,
         }

@@ -1,0 +1,1 @@
+"""What is told about an episode, where, and when."""
