@@ -238,7 +238,7 @@ def _of_signal(number: int) -> Told | str:
 
 def _of_state(word: str, *, exact: bool) -> Told | None:
     row = job_state(word)
-    if row is None or (exact and row.state != word):
+    if row is None or (exact and word != row.state and not (word.endswith("+") and word.isupper())):
         return None
     facts = [("Means", f"{row.means} {_KIND[row.kind]}")]
     if row.cause:

@@ -17,6 +17,7 @@ from knowledge.catalogue import load_catalogue
 from knowledge.causes import load_causes
 from knowledge.signature import Signature
 from knowledge.tables.cuda import cuda_errors
+from knowledge.tables.xids import sxids, xids
 
 from .conftest import FIRSTFAULT, Run, environment
 
@@ -64,6 +65,80 @@ def test_every_number_of_cuda_leads_to_an_entry_or_says_so(number: int) -> None:
     found = find(f"cuda {number}")
     assert found.hits, f"{cuda_errors()[number]} is matched by nothing"
     assert cuda_errors()[number].runtime in found.note
+
+
+@pytest.mark.parametrize("number", [*xids(), *sxids()])
+def test_every_xid_and_sxid_is_explained_by_its_name(number: int) -> None:
+    row = xids().get(number) or sxids()[number]
+    found = find(f"{'xid' if number in xids() else 'sxid'} {number}")
+    assert found.told
+    text = " ".join(render(found, Depth.ONCALL, width=200).split())
+    assert row.name in text or (found.lead and found.lead.entry.title in text)
+    assert f"id {number}" in text
+    assert row.advice in text
+
+
+@pytest.mark.parametrize("number", [row.number for row in xids().values() if row.consequence])
+def test_an_xid_that_only_follows_is_said_to(number: int) -> None:
+    assert "It never begins a failure" in render(find(f"Xid {number}"), Depth.ONCALL, width=200)
+
+
+@pytest.mark.parametrize("asked", ["xid 999", "sxid 12345", "exit code 3", "cuda 998", "signal 40"])
+def test_a_number_that_means_nothing_is_not_explained_away(asked: str, firstfault: Run) -> None:
+    result = firstfault("explain", *asked.split())
+    assert result.returncode == 1
+    assert "knows nothing" in result.stdout
+    assert find(asked).note in " ".join(result.stdout.split())
+
+
+NVLINK = "NVRM: Xid (PCI:0018:01:00): {}, {} XC0 i0 Link 08 ({} {} 0x00000000)"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (NVLINK.format(149, "NETIR_LINK_EVT Fatal", "0x004505c6", "0x00000000"), "Alignment lost."),
+        (NVLINK.format(149, "NETIR_LINK_DOWN Fatal", "0x02340011", "0x00000000"), "Peer ran too hot."),
+        (NVLINK.format(145, "RLW_SRC_TRACK Nonfatal", "0x040868e2", "0x00000008"), "A request was never answered"),
+        (NVLINK.format(145, "RLW_RXPIPE Fatal", "0x040868c2", "0x00000001"), "Reset the GPU."),
+        (NVLINK.format(145, "RLW_CTRL Nonfatal", "0x04086862", "0x00000004"), "NVIDIA documents no rule"),
+        ("NVRM: Xid (PCI:0003:00:00): 74, pid=1, NVLink: fatal error detected on link 14(0x0, 0x0, 0x10000)", "Bit 16"),
+        (
+            "NVRM: Xid (PCI:0003:00:00): 74, pid=1, NVLink: fatal error detected on link 14(0x0, 0x1)",
+            "No documented bit",
+        ),
+        ("NVRM: Xid (PCI:0008:01:00): 153, DLA timeout", "accelerator"),
+    ],
+)
+def test_the_words_of_a_pasted_xid_are_read(line: str, said: str) -> None:
+    assert said in " ".join(render(find(line), Depth.ONCALL, width=200).split())
+
+
+@pytest.mark.parametrize(
+    ("asked", "title"),
+    [
+        ("exit code 137", "SIGKILL: Killed"),
+        ("exited with code -7", "SIGBUS: Bus error"),
+        ("exitcode: 1", "Exit code 1"),
+        ("signal 11", "SIGSEGV: Segmentation fault"),
+        ("sigterm", "SIGTERM: Terminated"),
+        ("0:9", "SIGKILL: Killed"),
+        ("2:0", "Exit code 2"),
+        ("ExitCode=0:125", "ExitCode 0:125 of sacct"),
+        ("OUT_OF_MEMORY", "Job state OUT_OF_MEMORY"),
+        ("OUT_OF_ME+", "Job state OUT_OF_MEMORY"),
+        ("state ca", "Job state CANCELLED"),
+    ],
+)
+def test_how_a_process_or_a_job_ended_is_told(asked: str, title: str) -> None:
+    found = find(asked)
+    assert found.told
+    assert found.told.title == title
+    assert title in render(found, Depth.SHORT)
+
+
+def test_a_time_of_day_and_a_common_word_are_no_codes() -> None:
+    assert [find(text).told for text in ("12:30", "failed", "timeout", "running")] == [None] * 4
 
 
 @EACH

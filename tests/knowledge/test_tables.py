@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 
 import pytest
 
+from knowledge import Diagnosis
 from knowledge.catalogue import load_catalogue
 from knowledge.causes import load_causes
 from knowledge.scanning import speakers
@@ -116,6 +117,19 @@ def test_the_consequences_are_the_six_that_nvidia_calls_so() -> None:
 def test_an_entry_of_consequences_begins_nothing() -> None:
     assert consequences()
     assert {ENTRIES[entry].role for entry in consequences()} <= {SignatureRole.CONFIRMATION, SignatureRole.TEARDOWN}
+
+
+@pytest.mark.parametrize("number", [row.number for row in xids().values() if row.consequence])
+def test_a_consequence_blames_nobody_though_it_stands_first(number: int, verdict: Callable[..., Diagnosis]) -> None:
+    words = WORDS.get(number, ["Ch 00000008"])[0]
+    line = f"[Mon Nov 30 08:00:05 2026] NVRM: Xid (PCI:0000:3b:00): {number}, pid=102, name=python, {words}\n"
+    rank = "rank=2 world_size=4 host=n1 pid=102\n[rank2]: Traceback (most recent call last):\n"
+    frame = '[rank2]:   File "/app/train.py", line 9, in fit\n[rank2]: ZeroDivisionError: division by zero\n'
+
+    said = verdict({"dmesg-n1.txt": line, "rank-2.log": rank + frame})
+
+    assert (said.cause.id, said.initiating.ranks) == ("app-exception", [2])
+    assert said.suspect_nodes == []
 
 
 def test_what_may_be_software_says_how_to_tell() -> None:
