@@ -59,6 +59,8 @@ class Quoting:
 def settle(lines: Iterable[Said | Evidence]) -> None:
     """Redact and cut the texts of all lines, in one go: the search for secrets is much faster in one long text."""
     quotes = list(lines)
+    if not quotes:
+        return
     texts = redact("\n".join(quote.text[:_LONGEST].replace("\n", " ") for quote in quotes)).split("\n")
     for quote, text in zip(quotes, texts, strict=True):
         quote.text = text if len(text) <= MAX_QUOTE else f"{text[:MAX_QUOTE]}…"
