@@ -36,7 +36,7 @@ class LiteralScanner:
 
     @cached_property
     def _once(self) -> tuple[hyperscan.Database, hyperscan.Scratch]:
-        return self._compile(hyperscan.HS_FLAG_SINGLEMATCH)  # only large files need it
+        return self._compile(hyperscan.HS_FLAG_SINGLEMATCH)  # only storms need it
 
     def _compile(self, flags: int) -> tuple[hyperscan.Database, hyperscan.Scratch]:
         database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
@@ -50,8 +50,8 @@ class LiteralScanner:
         return database, hyperscan.Scratch(database)
 
     def prepare(self) -> None:
-        """Compile all now, before processes are forked that would each do it for themselves."""
-        _ = self._every, self._once
+        """Compile what every file needs now, before processes are forked that would each do it for themselves."""
+        _ = self._every
 
     def without(self, numbers: frozenset[int]) -> LiteralScanner:
         """A scanner that does not look for some of the literals, whose numbers stay; itself where that is not worth it."""
@@ -73,6 +73,21 @@ class LiteralScanner:
 
         database, scratch = self._every
         database.scan(cast("bytes", block), match_event_handler=on_match, scratch=scratch)
+        return found
+
+    def few(self, block: bytes | memoryview) -> list[tuple[int, int]] | None:
+        """As `scan`, for blocks in which there is hardly ever anything; None where there is much."""
+        found: list[tuple[int, int]] = []
+
+        def on_match(number: int, _start: int, end: int, _flags: int, _context: object) -> bool:
+            found.append((end, number))
+            return len(found) > _FEW
+
+        database, scratch = self._every
+        try:
+            database.scan(cast("bytes", block), match_event_handler=on_match, scratch=scratch)
+        except hyperscan.ScanTerminated:
+            return None
         return found
 
     def present(self, block: bytes | memoryview) -> list[int]:
@@ -136,10 +151,13 @@ class SignatureScanner:
         return known
 
 
+_FEW = 60  # matches in a block, from which calling back for each costs more than searching the block again
 _MOST = 4096  # combinations of literals that are remembered
 _VARIANTS = 8  # of a scanner, each without some of its literals; making one costs as much as searching 50 MB
 
 
 def speakers(matches: Mapping[str, object], signatures: Mapping[str, Signature]) -> list[str]:
     """Of the signatures that match one line (by id), those that speak: none yields to another match."""
+    if len(matches) < 2:
+        return list(matches)
     return [entry for entry in matches if not (signatures[entry].yields_to & matches.keys())]

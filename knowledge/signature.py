@@ -156,7 +156,10 @@ class Signature(_Entry):
 
     def match(self, line: str) -> dict[str, str] | None:
         """Return the captures if `line` (cleaned: no ANSI, no launcher prefix) matches, else None."""
-        if not any(literal in line for literal in self.literals):
+        for literal in self.literals:
+            if literal in line:
+                break
+        else:
             return None
         for pattern in self.patterns:
             found = pattern.search(line)

@@ -36,14 +36,16 @@ def open_log(path: Path) -> LogStream:
     Raises UnreadableEvidence, here or while reading, with a message that names the path.
     """
     try:
-        file = path.open("rb")
-        start = file.peek(4)
+        file = _Plain(path)
         status = os.fstat(file.fileno())
+        start = os.pread(file.fileno(), 4, 0) if stat.S_ISREG(status.st_mode) else b""
     except OSError as error:
         raise _unreadable(path, error) from error
-    unpacked = _unpacking(file, start)
-    stream = LogStream(_Intact(path, file, unpacked), _BUFFER)
-    if unpacked is file and stat.S_ISREG(status.st_mode):
+    if is_packed(start):
+        packed = io.BufferedReader(file, _BUFFER)
+        return LogStream(_Intact(path, packed, _unpacking(packed, start)), _BUFFER)
+    stream = LogStream(file, _BUFFER)
+    if stat.S_ISREG(status.st_mode):
         stream.size = status.st_size
     return stream
 
@@ -111,6 +113,20 @@ class _Utf8(io.RawIOBase):
             view[:size] = self._waiting[:size]
         self._waiting = self._waiting[size:]
         return size
+
+
+class _Plain(io.FileIO):
+    """A file as it is. Errors of the disk name it."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self._path = path
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        try:
+            return super().readinto(buffer) or 0
+        except OSError as error:
+            raise _unreadable(self._path, error) from error
 
 
 class _Intact(io.RawIOBase):

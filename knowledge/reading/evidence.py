@@ -239,11 +239,14 @@ class RankStory:
         self.stacks += other.stacks
 
 
+_UNKNOWN = JobFacts()  # one for all, since making one costs as much as reading ten lines
+
+
 @dataclass(slots=True)
 class CaseEvidence:
     """All that was read about one job."""
 
-    job: JobFacts = field(default_factory=JobFacts)
+    job: JobFacts = field(default_factory=lambda: _UNKNOWN)
     sources: list[Source] = field(default_factory=list)
     stories: dict[tuple[int, int], RankStory] = field(default_factory=dict)  # (attempt, rank)
     processes: dict[int, Process] = field(default_factory=dict)  # by rank, the latest attempt's

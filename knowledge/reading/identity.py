@@ -72,17 +72,17 @@ def introducing(lines: Sequence[str]) -> frozenset[int]:
 
 def introduce(text: str) -> Introduction | None:
     """Read one line for which `may_introduce` holds."""
-    if found := _OF.search(text):
+    if " of " in text and (found := _OF.search(text)):
         return Introduction(
             int(found["rank"]), int(found["size"]), found["host"], _int(found["local"]), _int(found["pid"])
         )
-    if found := _LIGHTNING.search(text):
+    if "GLOBAL_RANK" in text and (found := _LIGHTNING.search(text)):
         return Introduction(int(found["rank"]), int(found["size"]))
-    if found := _RAY.search(text):
+    if "world_rank" in text and (found := _RAY.search(text)):
         return Introduction(int(found["rank"]), None, found["ip"], int(found["local"]), int(found["pid"]))
-    if found := _NCCL_TESTS.search(text):
+    if text[:1] == "#" and (found := _NCCL_TESTS.search(text)):
         return Introduction(int(found["rank"]), None, found["host"], int(found["device"]), int(found["pid"]))
-    if found := _SPAWNED.search(text):
+    if "spawned with" in text and (found := _SPAWNED.search(text)):
         return Introduction(local_rank=int(found["local"]), pid=int(found["pid"]))
     process = nccl_process(text)
     if process and (found := _NCCL_INIT.search(text)):

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import gc
 from collections import ChainMap
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -28,25 +26,12 @@ def read_evidence(bundle: Bundle, catalogue: Catalogue, meanwhile: Callable[[], 
 
     `meanwhile` is done while other processes read; not at all where there are none.
     """
-    with _uncollected():
-        case = CaseEvidence(job=bundle.job, world_size=bundle.job.world_size, sources=bundle.sources)
-        _Reading(bundle, catalogue, case).read(meanwhile)
-        case.settle()
-        number_attempts(case.exits, case.last_attempt)
-        _read_dumps(case, bundle)
-        return case
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Reading makes many objects and no cycles: looking for cycles all the time would cost a quarter of it."""
-    collecting = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if collecting:
-            gc.enable()
+    case = CaseEvidence(job=bundle.job, world_size=bundle.job.world_size, sources=bundle.sources)
+    _Reading(bundle, catalogue, case).read(meanwhile)
+    case.settle()
+    number_attempts(case.exits, case.last_attempt)
+    _read_dumps(case, bundle)
+    return case
 
 
 @dataclass(slots=True)
@@ -117,7 +102,7 @@ class _Reading:
                     head.processes[rank] = copy(known[rank])
                 roster.learn(head, self._siblings)
                 told.heads.meet(head)
-                processes = ChainMap(head.processes, known)
+                processes = ChainMap(head.processes, known) if known else head.processes
             told.lines.absorb(StreamReader(roster, processes, self._catalogue, self._year).read())
             told.sources.append(roster.source)
         return told

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from knowledge.reading.compressed import LogStream
 from knowledge.scanning import LiteralScanner
 
-PIECE = 192 << 10  # bytes searched at once: few enough to stay in the core's own cache; longer lines are cut
+PIECE = 256 << 10  # bytes searched at once: few enough to stay in the core's own cache; longer lines are cut
 BEFORE, AFTER = 2 << 10, 12 << 10  # bytes read round a hit
 _DEAF = 3  # pieces in which a storm drowns all else before it is no longer looked for
 
@@ -54,14 +54,19 @@ def read_regions(stream: LogStream, literals: LiteralScanner, plan: Plan) -> Ite
     yield Region(first[:offset], 0)
     search = _Search(literals, plan.storm)
     before_tail = (stream.size or 0) - plan.tail  # what ends there is surely none of the tail
-    tail: deque[bytes] = deque()  # pieces that may turn out to be it
+    tail: deque[bytes] = deque()  # what may turn out to be it
     held = 0
     for text, length in _pieces(memoryview(first)[offset:], stream):
+        searched = 0
         if not tail and offset + length <= before_tail:
-            yield from search.windows(text, length, offset)
-        else:
-            tail.append(bytes(memoryview(text)[:length]))
-            held += length
+            searched = length
+        elif not tail:
+            searched = text.rfind(b"\n", 0, max(0, before_tail - offset)) + 1
+        if searched:
+            yield from search.windows(text, searched, offset)
+        if searched < length:
+            tail.append(bytes(memoryview(text)[searched:length]))
+            held += length - searched
             while held - len(tail[0]) >= plan.tail:
                 old = tail.popleft()
                 held -= len(old)
@@ -75,12 +80,22 @@ def read_regions(stream: LogStream, literals: LiteralScanner, plan: Plan) -> Ite
     yield Region(rest[start:], offset + start, cut=not rest.endswith(b"\n"))
 
 
+_buffers: list[bytearray] = []  # that are free: making one costs as much as searching a tenth of it
+
+
 def _pieces(head: memoryview, stream: LogStream) -> Iterator[tuple[bytearray, int]]:
     """One buffer, filled again and again, first from `head`, and how much of it is the next piece.
 
     A piece ends with a whole line, unless that is longer than the buffer.
     """
-    buffer = bytearray(PIECE)
+    buffer = _buffers.pop() if _buffers else bytearray(PIECE)
+    try:
+        yield from _filled(buffer, head, stream)
+    finally:
+        _buffers.append(buffer)
+
+
+def _filled(buffer: bytearray, head: memoryview, stream: LogStream) -> Iterator[tuple[bytearray, int]]:
     view = memoryview(buffer)
     kept = 0
     while True:
@@ -121,21 +136,26 @@ class _Search:
             spans.append([0, text.find(b"\n", min(self._over, length) - 1, length) + 1 or length])
             self._over = 0
         piece = memoryview(text)[:length]
-        present = self._literals.present(piece)
-        if not any(self._opened[number] < self._storm for number in present):
-            self._deaf = self._deaf + 1 if present else 0
-            if self._deaf == _DEAF:
-                self._literals = self._all.without(
-                    frozenset(number for number, count in self._opened.items() if count >= self._storm)
-                )
-        else:
-            self._deaf = 0
-            for end, number in self._literals.scan(piece):
-                if self._opened[number] < self._storm:
-                    self._opened[number] += 1
-                    self._open(spans, text, length, end)
+        for end, number in self._worth_opening(piece):
+            if self._opened[number] < self._storm:
+                self._opened[number] += 1
+                self._open(spans, text, length, end)
         for start, stop in spans:
             yield Region(bytes(piece[start:stop]), offset + start, window=True)
+
+    def _worth_opening(self, piece: memoryview) -> list[tuple[int, int]]:
+        """The hits of a piece; none where all are of literals that no longer open windows."""
+        hits = self._literals.few(piece)
+        present = {number for _, number in hits} if hits is not None else self._literals.present(piece)
+        if any(self._opened[number] < self._storm for number in present):
+            self._deaf = 0
+            return hits if hits is not None else self._literals.scan(piece)
+        self._deaf = self._deaf + 1 if present else 0
+        if self._deaf == _DEAF:
+            self._literals = self._all.without(
+                frozenset(number for number, count in self._opened.items() if count >= self._storm)
+            )
+        return []
 
     def _open(self, spans: list[list[int]], text: bytes | bytearray, length: int, end: int) -> None:
         start = text.rfind(b"\n", 0, max(0, end - BEFORE)) + 1

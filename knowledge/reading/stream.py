@@ -157,7 +157,7 @@ class StreamReader:
             return
         self._settle(rank)
         marks = candidate.marks if candidate else frozenset()
-        if marks & STARTS and self._source.attempt is None:
+        if marks and self._source.attempt is None and not marks.isdisjoint(STARTS):
             for other in list(self._plain):
                 self._settle(other)
             attempt = self._roster.attempt
@@ -168,7 +168,7 @@ class StreamReader:
         if self._of_ranks:
             self._live(place, text, finished)
         self._watch(text, place, prefix.tagged, stack=STACK in marks)
-        if marks & ENDS:
+        if marks and not marks.isdisjoint(ENDS):
             self._found.exits.extend(self._complete(found) for found in self._exits.feed(text, place))
         if candidate and candidate.entries:
             self._match(text, place, candidate.entries.values())
@@ -208,6 +208,8 @@ class StreamReader:
             if not text or text.isspace():
                 continue
             step = step_of(text)
+            if step is None and len(words) == _LAST_WORDS and not finished:
+                continue
             place = self._place(line, at, rank, prefix, order)
             if story and latest is None:
                 latest = story.last = place
