@@ -12,6 +12,7 @@ from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.notation import compress
 from knowledge.attribution.platform import ended_well
 from knowledge.attribution.view import CaseView
+from knowledge.attribution.why_not import why_not
 from knowledge.causes import Cause, load_causes
 from knowledge.diagnosis import (
     Alternative,
@@ -30,6 +31,7 @@ from knowledge.redaction import redact
 from knowledge.signature import CAPTURES, Nature, SourceKind
 
 MAX_EVIDENCE = 12
+_MOST_ALTERNATIVES = 3
 
 
 _PLACE = re.compile(r"\{(" + "|".join(sorted(CAPTURES)) + r")\}")
@@ -77,7 +79,7 @@ def report(view: CaseView, hypotheses: Sequence[Hypothesis]) -> Diagnosis:
         collateral=_collateral(view, best),
         confidence=confidence,
         evidence=_evidence(view, best),
-        alternatives=_alternatives(best, hypotheses[1:]),
+        alternatives=_alternatives(view, best, hypotheses[1:]),
         missing=_missing(best, cause),
         fix=[_step(step, values) for step in (signature.fix if signature else cause.fix)],
         verify=[
@@ -185,16 +187,15 @@ def _line(proof: Proof) -> Evidence:
     )  # fmt: skip
 
 
-def _alternatives(best: Hypothesis, others: Sequence[Hypothesis]) -> list[Alternative]:
+def _alternatives(view: CaseView, best: Hypothesis, others: Sequence[Hypothesis]) -> list[Alternative]:
+    told = {other.cause: other for other in reversed(others) if other.cause != best.cause or other.ranks != best.ranks}
     return [
-        Alternative(cause=other.cause, confidence=round(other.score * 0.5, 2), why_not=_why_not(best, other))
-        for other in others[:3]
-    ]
-
-
-def _why_not(best: Hypothesis, other: Hypothesis) -> str:
-    who = f"rank{'s' if len(other.ranks) > 1 else ''} {compress(other.ranks)}" if other.ranks else "the job as a whole"
-    return f"Rests on: {other.reason} ({who}). Weaker than: {best.reason}."
+        Alternative(
+            cause=other.cause, confidence=round(other.score * 0.5, 2), why_not=redact(why_not(view, best, other))
+        )
+        for other in others
+        if told.get(other.cause) is other
+    ][:_MOST_ALTERNATIVES]
 
 
 def _missing(best: Hypothesis, cause: Cause) -> list[str]:

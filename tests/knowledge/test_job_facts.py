@@ -1,0 +1,61 @@
+"""Scheduler facts that cannot be are not believed, and not shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from knowledge import Diagnosis
+from knowledge.attribution.notation import MOST_NAMED, numbers
+from knowledge.job import JobFacts
+from tests.knowledge.test_attribution import closed, raised
+
+Verdict = Callable[..., Diagnosis]
+
+
+@pytest.mark.parametrize("count", [-5, 0, 10**9])
+def test_a_job_of_no_or_countless_ranks_is_of_unknown_size(count: int) -> None:
+    facts = JobFacts(world_size=count, ranks_per_node=count)
+
+    assert facts.world_size is None
+    assert facts.ranks_per_node is None
+
+
+@pytest.mark.parametrize("count", [-5, 0, 10**9])
+def test_the_verdict_rests_on_the_logs_where_the_size_is_absurd(verdict: Verdict, count: int) -> None:
+    said = verdict({"rank-0.log": closed(0), "rank-1.log": raised(1, "WidgetError: none")}, world_size=count)
+
+    assert said.initiating.ranks == [1]
+    assert said.collateral.ranks == [0, 2, 3]
+
+
+def test_a_node_is_listed_once() -> None:
+    assert JobFacts(nodes=["n1", "n2", "n1"]).nodes == ["n1", "n2"]
+
+
+def test_a_job_that_ended_before_it_began_has_no_times() -> None:
+    wrong = JobFacts.model_validate({"started_at": "2026-11-30T09:00:00Z", "ended_at": "2026-11-30T08:00:00"})
+    right = JobFacts.model_validate({"started_at": "2026-11-30T08:00:00Z", "ended_at": "2026-11-30T09:00:00Z"})
+
+    assert wrong.started_at is wrong.ended_at is None
+    assert right.started_at is not None
+
+
+def test_negative_attempts_and_limits_are_no_facts() -> None:
+    facts = JobFacts(attempt=-1, time_limit_seconds=-60)
+
+    assert facts.attempt == 0
+    assert facts.time_limit_seconds is None
+
+
+@pytest.mark.parametrize(
+    ("text", "ranks"), [("3, 5-7", (3, 5, 6, 7)), ("[3 5]", (3, 5)), ("0 and rank 1", (0, 1)), ("", ())]
+)
+def test_ranks_are_read_as_lines_write_them(text: str, ranks: tuple[int, ...]) -> None:
+    assert numbers(text) == ranks
+
+
+@pytest.mark.parametrize("text", ["0-131071", "0-999999, 5", ",".join(map(str, range(MOST_NAMED + 1)))])
+def test_a_line_that_names_thousands_of_ranks_accuses_nobody(text: str) -> None:
+    assert numbers(text) == ()
