@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from itertools import groupby
 
 from bot.slack import phrases, rich
-from bot.slack.contract import SlackMessage
+from bot.slack.contract import Block, SlackMessage
 from bot.slack.escape import literal, mrkdwn
 from knowledge.dossier import Dossier, Part, RankAccount
 from knowledge.job import JobFacts
 
-FOLDED_ABOVE = 100  # ranks; fewer have a row each where they fit
-WORDS = 100
+FOLDED_ABOVE = 16  # ranks; fewer have a row each
+FEW_ROWS = 20  # so many may say more
+WORDS, MORE_WORDS = 100, 200
 
 _ORDER = {Part.INITIATING: 0, Part.SILENT: 1, Part.OTHER: 2, Part.COLLATERAL: 3}
 _PARTS = {
@@ -32,27 +32,23 @@ def ranks(job: JobFacts, dossier: Dossier | None) -> SlackMessage | None:
     if dossier is None or len(dossier.ranks) < 2:
         return None
     accounts = sorted(dossier.ranks, key=lambda account: (_ORDER[account.part], account.rank))
-    single = [[account] for account in accounts]
-    folded = _runs(accounts) if len(accounts) > FOLDED_ABOVE else single
-    for groups in (folded, _runs(accounts), _alike(accounts)):
-        rows, blocks = _blocks(job, dossier, groups)
-        if rows >= len(groups):
-            break
+    groups = _alike(accounts) if len(accounts) > FOLDED_ABOVE else [[account] for account in accounts]
+    blocks = _blocks(job, dossier, groups)
     told = "; ".join(_told(group) for group in _alike(accounts)[:8])
     return SlackMessage(mrkdwn(f"{_title(job, dossier)}. {told}", 3_000), blocks, "")
 
 
-def _blocks(job: JobFacts, dossier: Dossier, groups: list[Group]) -> tuple[int, list[rich.Element]]:
-    columns = _columns(groups)
-    lines = [[literal(write(group), WORDS) for _, write in columns] for group in groups]
+def _blocks(job: JobFacts, dossier: Dossier, groups: list[Group]) -> list[Block]:
+    columns, words = _columns(groups), MORE_WORDS if len(groups) <= FEW_ROWS else WORDS
+    lines = [[literal(write(group), words) for _, write in columns] for group in groups]
 
-    def shown(rows: int) -> list[rich.Element]:
+    def shown(rows: int) -> list[Block]:
         hidden = sum(len(group) for group in groups[rows:])
         more = [[f"… and {hidden} more", *([""] * (len(columns) - 1))]] if hidden else []
         table = rich.table([head for head, _ in columns], [*lines[:rows], *more])
         return [rich.context(mrkdwn(_title(job, dossier), 500)), table]
 
-    return rich.fitting(shown, most=len(lines))
+    return rich.fitting(shown, most=len(lines))[1]
 
 
 def _title(job: JobFacts, dossier: Dossier) -> str:
@@ -73,18 +69,6 @@ def _columns(groups: Sequence[Group]) -> list[tuple[str, Callable[[Group], str]]
         ("Said", _said),
     ]
     return [(head, write) for head, write in every if any(write(group) not in ("", "–") for group in groups)]
-
-
-def _runs(accounts: Sequence[RankAccount]) -> list[Group]:
-    """Neighbours that are alike, in one row."""
-    groups: list[Group] = []
-    for _, alike in groupby(accounts, key=_kind):
-        for account in alike:
-            if groups and _kind(groups[-1][-1]) == _kind(account) and groups[-1][-1].rank == account.rank - 1:
-                groups[-1].append(account)
-            else:
-                groups.append([account])
-    return groups
 
 
 def _alike(accounts: Sequence[RankAccount]) -> list[Group]:

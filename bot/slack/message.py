@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -167,10 +168,13 @@ def _proof(diagnosis: Diagnosis, limits: _Limits) -> list[rich.Element]:
 
 
 def _proving(diagnosis: Diagnosis) -> list[Evidence]:
-    """Root lines and what confirms them; cascade lines only where nothing better exists."""
+    """Root lines and what confirms them, one of each kind; cascade lines only where nothing better exists."""
     ordered = sorted(diagnosis.evidence, key=lambda evidence: _PROOF[evidence.role])
-    strong = [evidence for evidence in ordered if evidence.role in _STRONG]
-    return strong or ordered[:1]
+    kinds: dict[str, Evidence] = {}
+    for evidence in ordered:
+        if evidence.role in _STRONG:
+            kinds.setdefault(re.sub(r"\d+", "#", evidence.text), evidence)
+    return list(kinds.values()) or ordered[:1]
 
 
 def _remedy(diagnosis: Diagnosis, limits: _Limits) -> list[rich.Element]:

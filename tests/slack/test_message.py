@@ -219,6 +219,15 @@ def test_hostile_text_in_every_field_is_inert_and_fits(text: str) -> None:
             inert(message)
 
 
+def test_of_lines_that_differ_only_in_numbers_one_is_proof_enough() -> None:
+    job, diagnosis, status = samples.gpu_lost()
+    line = diagnosis.evidence[0]
+    same = [line.model_copy(update={"line": n, "text": f"{n}: NVRM: Xid 79 on GPU {n}"}) for n in range(5)]
+    message = shown(render(job, diagnosis.model_copy(update={"evidence": [*same, diagnosis.evidence[1]]}), status))
+    assert message.count("NVRM: Xid 79") == 1
+    assert "unspecified launch failure" in message
+
+
 def test_words_between_backticks_are_code_in_steps() -> None:
     job, diagnosis, status = samples.gpu_lost()
     message = render(job, diagnosis.model_copy(update={"fix": ["run `nvidia-smi -q` twice", "an odd ` stays"]}), status)

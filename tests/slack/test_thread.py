@@ -17,6 +17,8 @@ from tests.slack import samples, scenes
 from tests.slack.test_escape import HOSTILE
 from tests.slack.test_message import accepted, inert, shown
 
+WAITED = "[rank0]: Watchdog caught collective operation timeout: WorkNCCL(SeqNum=88123, OpType=ALLREDUCE)"
+
 
 def told(
     diagnosis: Diagnosis | None = None,
@@ -89,8 +91,7 @@ def test_of_512_ranks_the_odd_ones_come_first_and_equal_ones_share_a_row() -> No
             "torch.AcceleratorError: CUDA error: unspecified launch failure",
         ],
         ["138", "nothing arrived", "gpu-n18", "–", "–", "–"],
-        ["0–136", "followed", "18 hosts", "41210", "exit code 134", rows(message)[3][5]],
-        ["139–511", "followed", "47 hosts", "41210", "exit code 134", rows(message)[4][5]],
+        ["0–136, 139–511", "followed", "64 hosts", "41210", "exit code 134", WAITED],
     ]
     assert "137 began it: torch.AcceleratorError" in message.text
     assert "0–136, 139–511 followed" in message.text
@@ -102,7 +103,7 @@ def account(rank: int, text: str = "", part: Part = Part.COLLATERAL, ended: str 
     return RankAccount(rank=rank, part=part, telling=said, ended=ended)
 
 
-@pytest.mark.parametrize("count", [2, 8, 64])
+@pytest.mark.parametrize("count", [2, 8, 16])
 def test_few_ranks_have_a_row_each_where_that_fits(count: int) -> None:
     message = told(dossier=Dossier(ranks=[account(rank, "peer lost") for rank in range(count)]))["ranks"]
     accepted(message)
@@ -125,8 +126,10 @@ def test_any_number_of_ranks_fits_a_message(words: Any) -> None:
         assert f"{count:,} rank".replace(",", " ") in shown(message)
 
 
-def test_ranks_that_take_turns_share_two_rows() -> None:
-    ranks = [account(rank, "even" if rank % 2 == 0 else "odd") for rank in range(400)]
+def test_ranks_that_differ_only_in_numbers_are_alike() -> None:
+    ranks = [
+        account(rank, f"[rank{rank}] 03:12:{rank % 60:02d} timed out" if rank % 2 else "ok") for rank in range(400)
+    ]
     message = told(dossier=Dossier(ranks=ranks))["ranks"]
     accepted(message)
     assert len(rows(message)) == 3

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from slack_sdk.webhook import WebhookResponse
 from sqlmodel import select
 
 from bot.digest.calendar import Schedule
@@ -14,7 +17,6 @@ from bot.digest.task import Digests
 from bot.slack.app import build_app
 from bot.slack.commands import MAX_ANSWER, Commands
 from bot.slack.connection import SocketConnection
-from bot.slack.contract import Posted
 from bot.slack.poster import web_client
 from bot.slack.words import register
 from bot.slack.words.history import Wanted, causes_called, understood
@@ -33,11 +35,25 @@ from tests.slack.workspace import APP_TOKEN, BOT_TOKEN
 OURS = ("<!date^", "<@U0", "<https://example.test/")
 
 
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A database with the week, to copy."""
+    path = tmp_path_factory.mktemp("words") / "week.db"
+
+    async def fill() -> None:
+        database = Database(f"sqlite+aiosqlite:///{path}")
+        await database.migrate()
+        await week.fill(database)
+        await database.close()
+
+    asyncio.run(fill())
+    return path
+
+
 @pytest.fixture
-async def database(tmp_path: Path) -> AsyncIterator[Database]:
-    database = Database(f"sqlite+aiosqlite:///{tmp_path / 'words.db'}")
-    await database.migrate()
-    await week.fill(database)
+async def database(told: Path, tmp_path: Path) -> AsyncIterator[Database]:
+    shutil.copy(told, tmp_path / "week.db")
+    database = Database(f"sqlite+aiosqlite:///{tmp_path / 'week.db'}")
     yield database
     await database.close()
 
@@ -66,7 +82,7 @@ def commands(database: Database) -> Commands:
 async def ask(commands: Commands, line: str, channel: str = CHANNEL, mark: str = "1.1") -> str:
     """Return the answer, which must fit Slack and hold nothing live but our own dates, people and links."""
     answer = await commands.answer(line, "U0ALICE", channel, user_name="alice", mark=mark)
-    assert 0 < len(answer.text) <= MAX_ANSWER
+    assert 0 < len(answer.text) <= (4_000 if answer.blocks else MAX_ANSWER)
     assert blockkit.problems(answer.blocks) == []
     foreign = [found for found in blockkit.live(answer.text) if not found.startswith(OURS)]
     assert foreign == []
@@ -136,7 +152,6 @@ async def test_history_of_a_job_says_how_often_and_who_fixed_it_how(commands: Co
 
 async def test_what_is_not_understood_is_never_called_the_same(commands: Commands) -> None:
     assert "is not known to be the same again" in await ask(commands, "history 6000")
-    assert "cannot be muted" in await ask(commands, "mute 6000 1h") or True
 
 
 async def test_a_cause_that_nobody_knows_is_owned_up_to(commands: Commands) -> None:
@@ -176,13 +191,13 @@ async def test_the_digest_comes_with_charts_and_without(commands: Commands) -> N
     assert not {"data_visualization", "table"} & {block["type"] for block in answer.otherwise}
     assert "Say it like" in await ask(commands, "digest tomorrow")
     assert "Say it like" in await ask(commands, "digest 9999")
-    assert "17 Nov" in await ask(commands, "digest 7d") or True
+    assert (await ask(commands, "digest 14d")).startswith("📊 34 training failures, 10–23 Nov")
 
 
-@pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 @pytest.mark.parametrize("word", ["status", "mute", "unmute", "digest", "history", "history node", "history cause"])
-async def test_hostile_questions_are_answered_inertly(commands: Commands, word: str, text: str) -> None:
-    await ask(commands, f"{word} {text}")
+async def test_hostile_questions_are_answered_inertly(commands: Commands, word: str) -> None:
+    for text in HOSTILE.values():
+        await ask(commands, f"{word} {text}")
 
 
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
@@ -218,13 +233,26 @@ def test_causes_are_found_by_words_of_their_titles(text: str, causes: list[str])
     assert causes_called(text) == causes
 
 
-async def test_a_workspace_that_refuses_charts_is_answered_in_letters(slack: FakeSlack, commands: Commands) -> None:
-    slack.refuse_blocks = {"data_visualization"}  # type: ignore[attr-defined]
+async def test_the_digest_is_answered_over_the_socket(slack: FakeSlack, commands: Commands) -> None:
     connection = SocketConnection(build_app(web_client(BOT_TOKEN, slack.base_url), commands), APP_TOKEN)
     await connection.start()
     await until(lambda: slack.sockets)
     await slack.slash("digest")
     answers: list[dict[str, Any]] = await until(lambda: slack.responses)
-    assert "training failures" in answers[0]["text"]
     await connection.stop()
-    assert Posted(CHANNEL, "1").channel == CHANNEL
+    assert "training failures" in answers[0]["text"]
+    assert blockkit.problems(answers[0]["blocks"]) == []
+
+
+async def test_a_workspace_that_refuses_charts_is_answered_in_letters(commands: Commands) -> None:
+    shown: list[set[str]] = []
+
+    async def respond(**said: Any) -> WebhookResponse:
+        shown.append({block["type"] for block in said.get("blocks", [])})
+        refused = "table" in shown[-1]
+        return WebhookResponse(url="", status_code=400 if refused else 200, body="invalid_blocks", headers={})
+
+    await (await commands.answer("digest", "U0ALICE", CHANNEL)).send(respond)  # type: ignore[arg-type]
+    assert len(shown) == 2
+    assert "table" in shown[0]
+    assert shown[1] == {"header", "rich_text", "section", "context"}
