@@ -55,8 +55,11 @@ class Answerer:
         """Return the reply. The text of the question and of logs is data: nothing in it is ever done."""
         matter = question.matter
         about = matter or _NOTHING
-        words = about.words | trade()
-        understood = understand(question.text, about.hosts, about.logs_by_name, find_terms, words.__contains__)
+        told = about.words
+        homely = told | trade()
+        understood = understand(
+            question.text, about.hosts, about.logs_by_name, find_terms, homely.__contains__, told.__contains__
+        )
         if understood.intent == "help":
             return help_()
         if not understood.intent:

@@ -77,8 +77,8 @@ def find_slots(
     rest = _times(found, rest)
     rest = _ranks(found, rest)
     found.terms = term(rest)
-    for one in found.terms:
-        rest = re.sub(rf"(?<![\w-]){re.escape(one)}(?![\w-])", " ", rest)
+    for phrase in (one for one in found.terms if " " in one):
+        rest = re.sub(rf"(?<![\w-]){re.escape(phrase)}(?![\w-])", " ", rest)
     found.rest = " ".join(rest.split())
     return found
 

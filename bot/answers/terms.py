@@ -14,10 +14,13 @@ from knowledge.catalogue import load_catalogue
 from knowledge.causes import load_causes
 
 _ASKING = re.compile(
-    r"\b(?:means?|meaning|meant|define|definition|bedeutet|bedeuten|heisst|explain|erklaer\w*|what is an?|whats an?|was ist ein\w*)\b"
+    r"\b(?:means?|meaning|meant|define|definition|bedeutet|bedeuten|heisst|explain|erklaer\w*|what is an?|what'?s an?|was ist ein\w*)\b"
 )
 _NUMBERS = re.compile(
     r"\bs?xid[ :#=-]*\d{1,6}\b|\bcuda(?:[ _-]?(?:error|failure|code))[ :#=-]*\d{1,4}\b|\bcuda[ _-]\d{3}\b|\bcudaerror[a-z]\w+\b"
+)
+_EMPTY = frozenset(
+    "does do this that the a an it is are was in of to me us please pls was das der die what whats".split()
 )
 _ID = re.compile(r"\b[a-z0-9]+(?:-[a-z0-9]+)+\b")
 
@@ -45,7 +48,21 @@ def find_terms(text: str) -> list[str]:
         if re.search(rf"(?<![\w-]){re.escape(term)}(?![\w-])", rest):
             found.append(term)
             rest = rest.replace(term, " ")
+    if not found and _ASKING.search(text) and (phrase := _told_of(text)):
+        found.append(phrase)
     return [term for term in dict.fromkeys(found) if not any(term != other and term in other for other in found)]
+
+
+def _told_of(text: str) -> str:
+    """The words behind the question that all stand in one entry's title or messages, if there are at least two."""
+    words = [word for word in tokens(_ASKING.sub(" ", text)) if word not in _EMPTY and not word.isdigit()]
+    if len(words) < 2:
+        return ""
+    for entry in load_catalogue():
+        told = tokens(plain(f"{entry.title} {entry.id.replace('-', ' ')} {' '.join(entry.literals)}"))
+        if all(any(one.startswith(word) for one in told) for word in words):
+            return " ".join(words)
+    return ""
 
 
 @cache

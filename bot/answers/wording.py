@@ -17,6 +17,8 @@ _ENDINGS = ("ing", "ed", "es", "s", "er", "en")
 _STEM = 4  # letters of a word from which endings are taken off
 _SLIPS = ((5, 1), (8, 2))  # from so many letters on, so many typing errors are understood
 _LONGEST_PHRASE = 5
+_POLITE = frozenset("please pls plz bitte can could would will you u just".split())
+_OPENINGS = frozenset("ok okay so well now and but hey hi hm hmm ah oh right alright".split())
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +33,7 @@ class Word:
 class Vocabulary:
     """All forms that are known, by what they mean."""
 
-    def __init__(self, meanings: Mapping[str, Mapping[str, object]], fillers: str) -> None:
+    def __init__(self, meanings: Mapping[str, Mapping[str, object]], orders: str, common: str, fillers: str) -> None:
         self.weights: dict[str, float] = {}
         self._forms: dict[str, set[str]] = {}
         for meaning, said in meanings.items():
@@ -42,15 +44,22 @@ class Vocabulary:
             for form in forms:
                 self._forms.setdefault(plain(str(form)), set()).add(meaning)
         self._fillers = frozenset(plain(fillers).split())
+        self.orders = frozenset(plain(orders).split())
+        self.common = frozenset(plain(common).split())
         self._phrases = {form for form in self._forms if " " in form}
         self._by_length: dict[int, list[str]] = {}
         for form in self._forms:
             if " " not in form:
                 self._by_length.setdefault(len(form), []).append(form)
 
+    def is_order(self, tokens: list[str]) -> bool:
+        """Whether the words ask for a deed instead of an answer."""
+        said = [token for token in tokens if token not in _OPENINGS and token not in _POLITE]
+        return bool(said) and said[0] in self.orders
+
     def words(self, tokens: list[str]) -> Iterator[Word]:
         """The words of a question, longest phrases first. Fillers are left out."""
-        at = 0
+        at = next((at for at, token in enumerate(tokens[:-1]) if token not in _OPENINGS), 0)
         while at < len(tokens):
             length = next(
                 (
@@ -70,7 +79,7 @@ class Vocabulary:
     def _meanings(self, text: str) -> set[str]:
         if text in self._forms:
             return self._forms[text]
-        if text in self._fillers or any(character.isdigit() for character in text):
+        if text in self._fillers or text in self.common or any(character.isdigit() for character in text):
             return set()
         for ending in _ENDINGS:
             stem = text.removesuffix(ending)
@@ -130,4 +139,4 @@ def slips(one: str, other: str, most: int) -> int:
 def vocabulary() -> Vocabulary:
     """The vocabulary of `words.yaml`."""
     told = yaml.safe_load(Path(__file__).with_name("words.yaml").read_text(encoding="utf-8"))
-    return Vocabulary(told["meanings"], told["fillers"])
+    return Vocabulary(told["meanings"], told["orders"], told["common"], told["fillers"])

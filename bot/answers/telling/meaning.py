@@ -34,6 +34,8 @@ def _term(term: str) -> list[Part]:
         parts.append(Steps(tuple(found.cause.fix), "What to do", numbered=True))
     elif found.hits and not told:
         parts += _entry(found.hits[0].entry, found.note)
+    elif found.near and not told:
+        parts += _entry(found.near[0])
     return parts
 
 
