@@ -64,4 +64,4 @@ def _keep(kept: Path, documents: list[Any]) -> None:
         return
 
 
-_KEPT = 6  # files; older versions' are removed
+_KEPT = 16  # files; older versions' are removed
