@@ -34,7 +34,7 @@ from storage.types import utc_now
 Rows = Any  # a query; the types of its columns are lost in joins
 
 MAX_FAILURES = 50_000  # of one period
-MAX_OPEN = 100  # whose messages and people are looked up
+MAX_OPEN = 100  # of one period
 FALSE_ALARM = "false alarm"
 
 
@@ -116,7 +116,7 @@ class Histories:
                 .where(Action.kind == ActionKind.WRONG, *_between(Action.at, start, end), _told_in(channel))
             )
             closed = list(resolved)
-            open_now = await _open(session, channel)
+            open_now = await _open(session, channel, MAX_OPEN)
             return Period(
                 span=span,
                 failures=await _heard_of(session, start, end, channel),
@@ -133,7 +133,7 @@ class Histories:
     async def open(self, channel: str | None = None, limit: int = 100) -> list[OpenEpisode]:
         """Return what is not resolved, oldest first."""
         async with self._database.reading() as session:
-            return (await _open(session, channel))[:limit]
+            return (await _open(session, channel, limit))[:limit]
 
     async def acted_on(self, user: str) -> set[str]:
         """Return the ids of the episodes with which a person (Slack's id) has done something."""
@@ -247,7 +247,8 @@ async def _hosts(session: AsyncSession, incidents: Sequence[str]) -> dict[str, d
     return found
 
 
-async def _open(session: AsyncSession, channel: str | None) -> list[OpenEpisode]:
+async def _open(session: AsyncSession, channel: str | None, most: int) -> list[OpenEpisode]:
+    """All open episodes, oldest first; messages and people are looked up for `most` of them."""
     counts = (
         select(Incident.episode_id, func.count().label("count")).group_by(col(Incident.episode_id)).subquery("counts")
     )
@@ -260,7 +261,7 @@ async def _open(session: AsyncSession, channel: str | None) -> list[OpenEpisode]
             .order_by(col(Episode.opened_at), col(Episode.id))
         )
     )
-    shown = [episode for episode, *_ in rows[:MAX_OPEN]]
+    shown = [episode for episode, *_ in rows[:most]]
     places, names = await _places(session, shown), await _names(session, shown)
     return [_opened(episode, lead, count, places, names) for episode, lead, count in rows]
 

@@ -7,6 +7,7 @@ acted on already.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections import OrderedDict, defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -33,8 +34,10 @@ REFRESH = "home_refresh"
 MAX_MINE = 20
 MAX_OTHERS = 40
 MAX_CHANNELS = 10
+MAX_LOOKED_AT = 500
+MAX_LOOKING = 20  # people whose tab is kept fresh
 MEMBER_SECONDS = 600.0
-SEEN_SECONDS = 3600.0
+SEEN_SECONDS = 900.0
 PAGE, MAX_PAGES = 999, 5
 
 Owners = Callable[[str], Awaitable[Sequence[str]]]
@@ -52,33 +55,46 @@ class Home:
     owners: Owners
     link: Callable[[Posted], str | None]
     clock: Callable[[], float] = time.monotonic
+    pause_seconds: float = 2.0  # between two rounds of showing it anew: Slack takes some hundred views a minute
     _channels: OrderedDict[str, tuple[float, frozenset[str] | None]] = field(default_factory=OrderedDict)
     _looking: OrderedDict[str, float] = field(default_factory=OrderedDict)  # who opened it, and when last
+    _stale: bool = False
+    _refreshing: bool = False
 
     async def publish(self, user: str) -> None:
         """Show `user` the tab as it is now. Slack's refusal is logged: nobody waits for an answer."""
         self._remember(self._looking, user, self.clock())
-        try:
-            await answered(self.client.views_publish(user_id=user, view=await self.view(user)))
-        except PosterError as error:
-            log.warning("Home tab not shown", user=user, reason=str(error))
+        await self._show(user)
 
     async def changed(self) -> None:
-        """Show the tab anew to everybody who looked at it lately."""
-        since = self.clock() - SEEN_SECONDS
-        for user in [user for user, seen in self._looking.items() if seen >= since]:
-            await self.publish(user)
+        """Show the tab anew to those who looked at it lately; many calls at once are one."""
+        self._stale = True
+        if self._refreshing:
+            return
+        self._refreshing = True
+        try:
+            while self._stale:
+                self._stale = False
+                since = self.clock() - SEEN_SECONDS
+                lately = [user for user, seen in self._looking.items() if seen >= since]
+                for user in lately[-MAX_LOOKING:]:
+                    await self._show(user)
+                if lately:
+                    await asyncio.sleep(self.pause_seconds)
+        finally:
+            self._refreshing = False
 
     async def view(self, user: str) -> dict[str, Any]:
         """Return the tab of one person."""
-        opened = await self.histories.open(limit=2000)
+        opened = await self.histories.open(limit=MAX_LOOKED_AT)
         owners, channels = set(await self.owners(user)), await self._channels_of(user)
         acted_on = await self.histories.acted_on(user)
         mine = [episode for episode in opened if episode.assignee == user or episode.owner in owners]
+        own = {episode.id for episode in mine}
         others = [
             episode
             for episode in opened
-            if episode not in mine and (episode.id in acted_on or channels & set(episode.channels))
+            if episode.id not in own and (episode.id in acted_on or channels & set(episode.channels))
         ]
         now = utc_now()
         blocks = [
@@ -92,6 +108,12 @@ class Home:
             {"type": "actions", "elements": [_refresh()]},
         ]
         return {"type": "home", "blocks": blocks}
+
+    async def _show(self, user: str) -> None:
+        try:
+            await answered(self.client.views_publish(user_id=user, view=await self.view(user)))
+        except PosterError as error:
+            log.warning("Home tab not shown", user=user, reason=str(error))
 
     def _by_channel(self, episodes: Iterable[OpenEpisode], channels: frozenset[str], now: datetime) -> list[Block]:
         grouped: dict[str, list[OpenEpisode]] = defaultdict(list)
@@ -160,20 +182,24 @@ class Home:
             among.popitem(last=False)
 
 
-def register(app: AsyncApp, home: Home) -> None:
-    """Listen to people who open the Home tab, and to its button."""
+async def nothing(_event: dict[str, Any]) -> None:
+    """Do nothing."""
 
-    async def is_home(event: dict[str, Any]) -> bool:
-        return event.get("tab") == "home"
+
+def register(app: AsyncApp, home: Home, messages: Callable[[dict[str, Any]], Awaitable[None]] = nothing) -> None:
+    """Listen to people who open the Home tab, and to its button. `messages` is told of those who open the other tab."""
 
     async def opened(event: dict[str, Any]) -> None:
-        await home.publish(str(event["user"]))
+        if event.get("tab") == "home":
+            await home.publish(str(event["user"]))
+        else:
+            await messages(event)
 
     async def refresh(ack: AsyncAck, body: dict[str, Any]) -> None:
         await ack()
         await home.publish(str(body["user"]["id"]))
 
-    app.event("app_home_opened", matchers=[is_home])(opened)
+    app.event("app_home_opened")(opened)
     app.action(REFRESH)(refresh)
 
 

@@ -60,7 +60,7 @@ async def home(slack: FakeSlack, database: Database) -> AsyncIterator[Home]:
     slack.workspace.users["U0CAROL"] = carol
     client = web_client(BOT_TOKEN, slack.base_url)
     people = People(client, {"alice": "U0ALICE", "bob": "U0BOB"})
-    shown = Home(client, Histories(database), people.scheduler_users, link)
+    shown = Home(client, Histories(database), people.scheduler_users, link, pause_seconds=0)
     app = build_app(client, Commands())
     register(app, shown)
     connection = SocketConnection(app, APP_TOKEN)
@@ -147,6 +147,13 @@ async def test_it_is_shown_anew_by_its_button_and_when_something_changed(
     await Actions(database).reopen(Click("c3", "e-gpu", "U0BOB", "bob", CHANNEL))
     await home.changed()
     assert lines(slack.views.homes["U0ALICE"])[1].startswith("*llama-70b*")
+
+
+async def test_a_storm_of_changes_is_shown_a_few_times_at_most(slack: FakeSlack, home: Home) -> None:
+    await opened(slack)
+    before = len(slack.called("views.publish"))
+    await asyncio.gather(*(home.changed() for _ in range(50)))
+    assert len(slack.called("views.publish")) - before == 2  # what came during the first showing needs a second
 
 
 async def test_other_tabs_are_not_published(slack: FakeSlack, home: Home) -> None:
