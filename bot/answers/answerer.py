@@ -56,9 +56,13 @@ class Answerer:
         matter = question.matter
         about = matter or _NOTHING
         told = about.words
-        homely = told | trade()
         understood = understand(
-            question.text, about.hosts, about.logs_by_name, find_terms, homely.__contains__, told.__contains__
+            question.text,
+            about.hosts,
+            about.logs_by_name,
+            find_terms,
+            homely=lambda word: word in told or word in trade(),
+            told=told.__contains__,
         )
         if understood.intent == "help":
             return help_()

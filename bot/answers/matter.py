@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Protocol
 
 from bot.answers.logs import Logs
@@ -67,7 +68,7 @@ class Surroundings(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Matter:
     """One incident."""
 
@@ -79,9 +80,13 @@ class Matter:
 
     def account(self, rank: int) -> RankAccount | None:
         """The account of a rank, where there is one."""
-        return next((account for account in self.dossier.ranks if account.rank == rank), None)
+        return self._accounts.get(rank)
 
-    @property
+    @cached_property
+    def _accounts(self) -> dict[int, RankAccount]:
+        return {account.rank: account for account in self.dossier.ranks}
+
+    @cached_property
     def hosts(self) -> list[str]:
         """Every host that is known by name."""
         names = [account.host for account in self.dossier.ranks]
@@ -90,7 +95,7 @@ class Matter:
         names += [line.host for line in (*self.dossier.timeline, *self.diagnosis.evidence)]
         return list(dict.fromkeys(name for name in names if name))
 
-    @property
+    @cached_property
     def words(self) -> frozenset[str]:
         """The words in which this failure is told of."""
         diagnosis = self.diagnosis
@@ -104,12 +109,12 @@ class Matter:
         texts += [line.text for line in (*diagnosis.evidence, *self.dossier.timeline)]
         return frozenset(word for text in texts for word in tokens(plain(text)))
 
-    @property
+    @cached_property
     def logs_by_name(self) -> dict[str, tuple[str, ...]]:
         """Every log, with the words that people use for its kind."""
         return {source.name: _KINDS.get(source.kind, ()) for source in self.dossier.sources}
 
-    @property
+    @cached_property
     def ranks(self) -> set[int]:
         """Every rank that is known by number."""
         known = {account.rank for account in self.dossier.ranks}

@@ -58,11 +58,17 @@ def _told_of(text: str) -> str:
     words = [word for word in tokens(_ASKING.sub(" ", text)) if word not in _EMPTY and not word.isdigit()]
     if len(words) < 2:
         return ""
-    for entry in load_catalogue():
-        told = tokens(plain(f"{entry.title} {entry.id.replace('-', ' ')} {' '.join(entry.literals)}"))
-        if all(any(one.startswith(word) for one in told) for word in words):
+    for told in _messages():
+        if all(f" {word}" in told for word in words):
             return " ".join(words)
     return ""
+
+
+@cache
+def _messages() -> tuple[str, ...]:
+    """Title and messages of every entry, as words with a blank before each."""
+    texts = (f"{entry.title} {entry.id.replace('-', ' ')} {' '.join(entry.literals)}" for entry in load_catalogue())
+    return tuple(f" {' '.join(tokens(plain(text)))}" for text in texts)
 
 
 @cache

@@ -82,7 +82,8 @@ def understand(
     words = list(vocabulary().words(said))
     if vocabulary().is_order(said) or any(word.meanings == _ELSEWHERE and not told(word.text) for word in words):
         return Understood("", slots)
-    meanings = frozenset[str]().union(*(word.meanings for word in words)) | slots.names
+    named = slots.names
+    meanings = frozenset[str]().union(*(word.meanings for word in words)) | named
     counted = [(word, _cost(word, slots, homely)) for word in words]
     strange = "future" in meanings or any(cost == _STRANGE for _, cost in counted)
     enough = ENOUGH_STRANGE if strange else ENOUGH
@@ -90,7 +91,7 @@ def understand(
         (*score, name)
         for name, intent in intents().items()
         for ask in intent.asks
-        if (score := _score(ask, counted, slots.names))[0] >= enough
+        if not ask.isdisjoint(meanings) and (score := _score(ask, counted, named))[0] >= enough
     ]
     if not scored:
         return Understood("", slots, meanings)
@@ -132,8 +133,13 @@ def _score(ask: frozenset[str], words: list[tuple[Word, float]], named: set[str]
         else:
             aside += _HOMELY if slot == "TERM" else _ASIDE * _SLOTS[slot]
     found = sum(map(_weight, met)) + _FAINT * sum(map(_weight, faint - met))
-    wanted = sum(_weight(meaning) for meaning in ask)
+    wanted = _wanted(ask)
     return (found / (wanted + aside) if found >= _LEAST else 0.0), found
+
+
+@cache
+def _wanted(ask: frozenset[str]) -> float:
+    return sum(map(_weight, ask))
 
 
 def _weight(meaning: str) -> float:
