@@ -84,4 +84,4 @@ async def _check(database: Database) -> None:
 def _zone(settings: Settings, channel: str | None) -> ZoneInfo:
     scheduled = settings.digest.schedules(settings.slack.channel)
     own = (schedule.zone for schedule in scheduled if schedule.channel == channel)
-    return next(own, ZoneInfo(settings.digest.timezone))
+    return next(own, ZoneInfo(settings.digest.zone))

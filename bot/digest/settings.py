@@ -47,7 +47,7 @@ class ChannelDigest(Section):
     day: Day | None = None
     hour: Hour | None = None
     minute: Minute | None = None
-    timezone: Zone | None = None
+    zone: Zone | None = None
 
 
 class Digest(Section):
@@ -57,7 +57,7 @@ class Digest(Section):
     day: Day = Day.MONDAY
     hour: Hour = 9
     minute: Minute = 0
-    timezone: Zone = "UTC"
+    zone: Zone = "UTC"
     channels: list[ChannelDigest] = Field(default_factory=list)
 
     @model_validator(mode="after")
@@ -79,5 +79,5 @@ class Digest(Section):
             weekday=list(Day).index(each.day or self.day),
             hour=self.hour if each.hour is None else each.hour,
             minute=self.minute if each.minute is None else each.minute,
-            zone=ZoneInfo(each.timezone or self.timezone),
+            zone=ZoneInfo(each.zone or self.zone),
         )

@@ -88,10 +88,10 @@ def test_a_channel_takes_from_all_what_it_does_not_say() -> None:
     digest = Digest.model_validate(
         {
             "hour": 8,
-            "timezone": "Europe/Zurich",
+            "zone": "Europe/Zurich",
             "channels": [
                 {"channel": "C0ONE"},
-                {"channel": "C0TWO", "day": "friday", "hour": 0, "minute": 15, "timezone": "Asia/Tokyo"},
+                {"channel": "C0TWO", "day": "friday", "hour": 0, "minute": 15, "zone": "Asia/Tokyo"},
                 {"channel": "C0NONE", "enabled": False},
             ],
         }
@@ -105,8 +105,8 @@ def test_a_channel_takes_from_all_what_it_does_not_say() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"timezone": "Mars/Olympus"}, "Europe/Zurich"),
-        ({"timezone": "../etc/passwd"}, "Europe/Zurich"),
+        ({"zone": "Mars/Olympus"}, "Europe/Zurich"),
+        ({"zone": "../etc/passwd"}, "Europe/Zurich"),
         ({"hour": 24}, "23"),
         ({"day": "someday"}, "monday"),
         ({"channels": [{"channel": "C1"}, {"channel": "C1"}]}, "twice"),
