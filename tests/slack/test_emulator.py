@@ -13,10 +13,11 @@ from slack_sdk.web.async_client import AsyncWebClient
 
 from bot.slack.app import EVENTS_PATH, build_app, events_handler
 from bot.slack.commands import Commands
-from bot.slack.contract import Refused
+from bot.slack.contract import Refused, SlackFile, SlackMessage
 from bot.slack.message import HEADLINE_BLOCKS, render
 from bot.slack.poster import SlackPoster, web_client
-from tests.slack import blockkit, samples
+from bot.slack.thread import replies
+from tests.slack import blockkit, samples, scenes
 from tests.slack.emulator import BOT_TOKEN, PERSON_TOKEN, SIGNING_SECRET, Emulator, emulator
 from tests.slack.patience import until
 from tests.slack.test_escape import HOSTILE
@@ -82,6 +83,31 @@ async def test_a_message_is_found_by_its_mark(room: Room) -> None:
     posted = await room.poster.post(room.channel, render(*samples.time_limit()), "find")
     assert await room.poster.find(room.channel, "find", EARLIER) == posted
     assert await room.poster.find(room.channel, "never posted", EARLIER) is None
+
+
+async def test_replies_stand_in_the_thread_and_are_found_and_edited_there(room: Room) -> None:
+    job, diagnosis, _ = samples.gpu_lost()
+    parent = await room.poster.post(room.channel, scenes.lost_gpu(), "parent")
+    told = {reply.part: reply.content for reply in replies(job, diagnosis, scenes.standing(), scenes.dossier(), [], [])}
+    for part, content in told.items():
+        assert isinstance(content, SlackMessage)
+        posted = await room.poster.post(room.channel, content, f"parent/{part}", parent.ts)
+        assert await room.poster.find(room.channel, f"parent/{part}", EARLIER, parent.ts) == posted
+        await room.poster.update(room.channel, posted.ts, content)
+    thread = await room.bot.conversations_replies(channel=room.channel, ts=parent.ts)
+    assert [message["text"] for message in thread["messages"][1:]] == [content.text for content in told.values()]
+    assert [message["blocks"] for message in thread["messages"][1:]] == [content.blocks for content in told.values()]
+    (button, *_) = (await room.message(parent.ts))["attachments"][0]["blocks"][-1]["elements"]
+    assert button["action_id"] == "acknowledge"
+
+
+async def test_a_log_is_shared_in_the_thread_and_found_there(room: Room) -> None:
+    parent = await room.poster.post(room.channel, scenes.plain(), "with a log")
+    log = SlackFile("rank-2.err", "Log of rank 2", "ValueError: expected <int>\n")
+    shared = await room.poster.upload(room.channel, parent.ts, log)
+    assert await room.poster.find_file(room.channel, parent.ts, log.name) == shared
+    info = await room.bot.files_info(file=shared.ts)
+    assert info["file"]["title"] == log.title
 
 
 async def test_hostile_text_stays_inert(room: Room) -> None:

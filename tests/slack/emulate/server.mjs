@@ -45,7 +45,10 @@ plugin.register = function (app, store, webhooks, ...rest) {
   return register.call(this, app, store, webhooks, ...rest)
 }
 
-const scopes = 'chat:write channels:read channels:history channels:join groups:read groups:history users:read'.split(' ')
+const scopes = (
+  'chat:write channels:read channels:history channels:join groups:read groups:history users:read users:read.email ' +
+  'files:read files:write'
+).split(' ')
 const app = { app_id: 'A0FIRSTFAULT', bot_id: 'B0FIRSTFAULT', bot_user_id: 'U0FIRSTFAULT' }
 const client = { client_id: '1.1', client_secret: 'test', name: 'firstfault', bot_name: 'firstfault' }
 await createEmulator({
