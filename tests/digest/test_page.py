@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -17,10 +18,12 @@ from bot.digest.numbers import count
 from bot.digest.page import document, page
 from storage.database import Database
 from storage.history import Histories
+from storage.tables import Cluster
+from storage.types import utc_now
 from tests.digest import week
 from tests.digest.test_message import failure, numbers_of, opened
 from tests.digest.test_numbers import SPAN
-from tests.digest.week import CHANNEL, MONDAY_AFTER, ZURICH
+from tests.digest.week import CHANNEL, ELSEWHERE, MONDAY_AFTER, ZURICH
 from tests.slack.test_escape import HOSTILE
 
 
@@ -81,12 +84,17 @@ def test_the_command_reads_the_services_database(tmp_path: Path, monkeypatch: py
     async def fill() -> None:
         database = Database(f"sqlite+aiosqlite:///{tmp_path / 'firstfault.db'}")
         await database.migrate()
-        await week.fill(database)
+        async with database.writing() as session:
+            session.add(Cluster(id=1, name="alps", token_hash="0" * 64))
+            await session.flush()
+            for channel, hours in ((CHANNEL, (1, 2, 3)), (ELSEWHERE, (4,))):
+                heard = [utc_now() - timedelta(days=1, hours=each) for each in hours]
+                await week.tell(session, 1, week.Told(f"e-{channel}", week.OOM, heard, [channel]), first_job=hours[0])
         await database.close()
 
     asyncio.run(fill())
-    found = CliRunner().invoke(app, ["digest", "--since", "52w", "--json"])
+    found = CliRunner().invoke(app, ["digest", "--since", "1w", "--json"])
     assert found.exit_code == 0
-    assert json.loads(found.stdout)["failures"] == 40
-    assert "training failures" in CliRunner().invoke(app, ["digest", "--since", "52w"]).stdout
+    assert json.loads(found.stdout)["failures"] == 4
+    assert "3 training failures" in CliRunner().invoke(app, ["digest", "--channel", CHANNEL]).stdout
     assert CliRunner().invoke(app, ["digest", "--since", "soon"]).exit_code == 2
