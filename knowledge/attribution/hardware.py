@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from knowledge.attribution.hypothesis import Hypothesis, Proof
@@ -15,13 +16,15 @@ from knowledge.tables.xids import consequences
 _KINDS = (SourceKind.KERNEL, SourceKind.NODE)
 _BEFORE_START = 3600.0  # seconds before the job's start from which a node's state still matters
 _AFTER_END = 900.0
+_OURS = re.compile(r"(?i)python|^pt_|torch|^ray|train|deepspeed|mpi|^java|worker|slurmstepd")
+"""Names that processes of a job have, its loaders and launchers too."""
 
 
 def propose(view: CaseView) -> Iterator[Hypothesis]:
     """One hypothesis for each host with a root line in its kernel log or reports."""
     by_host: dict[str, list[Hit]] = {}
     for hit in view.case.hits:
-        if hit.place.source.kind in _KINDS and _accuses(hit) and in_time(view, hit):
+        if hit.place.source.kind in _KINDS and _accuses(hit) and in_time(view, hit) and not of_a_stranger(view, hit):
             host = hit.captures.get("host") or hit.place.host or ""
             by_host.setdefault(host, []).append(hit)
     for host, hits in by_host.items():
@@ -55,6 +58,18 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
 def _accuses(hit: Hit) -> bool:
     """Whether a line can be where it began: no Xid that only follows from another fault."""
     return hit.signature.role is SignatureRole.ROOT and hit.signature.id not in consequences()
+
+
+def of_a_stranger(view: CaseView, hit: Hit) -> bool:
+    """Whether the kernel ended a process for lack of memory that is none of the job's: all of the job's there are known."""
+    pid = hit.number("pid")
+    if hit.signature.cause != "host-oom" or pid is None or _OURS.search(hit.captures.get("detail", "python")):
+        return False
+    local = view.ranks_on(hit.captures.get("host") or hit.place.host)
+    if any((ended := view.exits.get(rank)) and ended.code in (-9, 137) for rank in local):
+        return False
+    known = {process.pid for rank in local if (process := view.case.processes.get(rank)) and process.pid}
+    return bool(local) and len(known) == len(local) and pid not in known
 
 
 def _may_be(view: CaseView, rank: int, lead: Hit) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from knowledge.attribution.hardware import of_a_stranger
 from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
@@ -57,6 +58,7 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
         and hit.place.attempt == view.attempt
         and hit.signature.role in (SignatureRole.ROOT, SignatureRole.CASCADE)
         and not view.survived(hit.place)
+        and not of_a_stranger(view, hit)
     ]
     for role, score in ((SignatureRole.ROOT, 0.6), (SignatureRole.CASCADE, 0.42)):
         hits = [hit for hit in loose if hit.signature.role is role]

@@ -191,7 +191,7 @@ def _explain(view: CaseView, group: list[Own], place: int, total: int, clocks: C
     if signature and signature.scope is Scope.NODE and len(hosts) == 1 and len(ranks) > 1 and len(view.hosts) > 1:
         ranks = view.ranks_on(hosts[0]) or ranks
         reason = "the fault is this host's, so all its ranks share it"
-    if signature and signature.scope is Scope.JOB:
+    if signature and signature.scope is Scope.JOB and not _alone(view, ranks):
         ranks, hosts = [], []
     score -= 0.25 * min(place, 2) if total > 1 else 0.0
     proofs = [_proof(own) for own in sorted(group, key=lambda own: own.order)[:3]]
@@ -200,6 +200,11 @@ def _explain(view: CaseView, group: list[Own], place: int, total: int, clocks: C
         captures=lead.hit.captures if lead.hit else {}, traceback=lead.traceback, whole_job=everyone,
         missing=missing,
     )  # fmt: skip
+
+
+def _alone(view: CaseView, ranks: list[int]) -> bool:
+    """Whether one rank met what concerns the whole job, and others were hit only by its end: then it began there."""
+    return len(ranks) == 1 and any(rank not in ranks for rank in (*view.waiting, *view.bereft))
 
 
 def _torn_off(view: CaseView, own: Own) -> float:

@@ -13,6 +13,9 @@ from knowledge.tables.exits import Kind, job_state, job_states
 
 _STATES = {state.state: state.cause for state in job_states().values() if state.cause}
 _OVERRULING = ("DEADLINEEXCEEDED", "EVICTED", "PREEMPTED")  # as the reason of a pod or job that "Failed"
+_LOCATED = ("host-oom", "node-failure")
+"""States that tell of one place in the job, without saying which."""
+
 _WELL = frozenset(state.state for state in job_states().values() if state.kind is Kind.WELL)
 
 
@@ -80,7 +83,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
     if stated and stated not in by_cause:
         yield Hypothesis(
             cause=stated, score=0.95, reason=f"the scheduler's state is {view.case.job.state}",
-            failed=stated != "cancelled", whole_job=True,
+            failed=stated != "cancelled", whole_job=stated not in _LOCATED,
         )  # fmt: skip
 
 

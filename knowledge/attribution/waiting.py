@@ -234,7 +234,8 @@ def _reading(view: CaseView, silent: list[int], heard: list[int], left: list[int
             return silent, "rank-hang", 0.55, reason
         return silent, "missing-rank", 0.68, "nothing at all was heard of it, and the others waited in vain"
     if (view.waiting and not view.bereft) or len(view.waiting) > len(view.bereft):
-        return heard, "rank-hang", 0.82, "it stopped without a word while every other rank timed out waiting"
+        score = 0.72 if view.bereft else 0.82  # where connections closed too, it may have ended instead
+        return heard, "rank-hang", score, "it stopped without a word while every other rank timed out waiting"
     if len(heard) == 1:
         return heard, "killed-unknown", 0.72, "its log ends without a word, and all others then lost their connection"
     return heard, "peer-lost", 0.5, "these ranks ended without a word, and the others lost their connection"

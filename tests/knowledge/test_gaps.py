@@ -127,3 +127,53 @@ def test_healthy_logs_that_are_torn_say_little(verdict: Verdict) -> None:
     said = verdict({f"rank-{rank}.log": steps(rank, 20)[:-9] for rank in range(4)})
 
     assert said.confidence <= 0.3
+
+
+KILLED = (
+    "2026-11-30T08:02:10+0000 n1 kernel: Out of memory: Killed process {pid} ({name}) total-vm:812kB, anon-rss:300kB\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("pid", "name", "cause"), [(102, "python", "host-oom"), (912, "node_exporter", "killed-unknown")]
+)
+def test_the_kernel_is_believed_only_about_processes_that_can_be_the_jobs(
+    verdict: Verdict, pid: int, name: str, cause: str
+) -> None:
+    files = {f"rank-{rank}.log": closed(rank) for rank in (0, 1, 3)} | {"rank-2.log": start(2)}
+    said = verdict(files | {"dmesg-n1.log": KILLED.format(pid=pid, name=name)})
+
+    assert said.cause.id == cause
+    assert said.initiating.ranks == [2]
+
+
+def test_a_state_that_tells_of_one_place_takes_the_place_from_the_kernel(verdict: Verdict) -> None:
+    files = {f"rank-{rank}.log": closed(rank) for rank in (0, 1, 3)} | {"rank-2.log": start(2)}
+    said = verdict(files | {"dmesg-n1.log": KILLED.format(pid=102, name="python")}, state="OUT_OF_MEMORY", nodes=["n1"])
+
+    assert said.cause.id == "host-oom"
+    assert said.initiating.ranks == [2]
+
+
+def test_a_full_quota_that_one_rank_met_began_there(verdict: Verdict) -> None:
+    full = "OSError: [Errno 122] Disk quota exceeded: '/scratch/step20.pt'"
+    alone = verdict({"rank-0.log": closed(0), "rank-1.log": closed(1), "rank-2.log": raised(2, full)})
+
+    assert alone.cause.id == "quota-exceeded"
+    assert alone.initiating.ranks == [2]
+
+
+def test_a_machine_check_explains_the_panic_and_a_corrected_error_explains_nothing(verdict: Verdict) -> None:
+    ranks = {f"rank-{rank}.log": timed_out(rank) for rank in (0, 1)} | {
+        f"rank-{rank}.log": start(rank, host="n2") for rank in (2, 3)
+    }
+    fatal = (
+        "[77123.118921] mce: [Hardware Error]: CPU 12: Machine Check Exception: 5 Bank 7: be00000001010092\n"
+        "[77123.120001] Kernel panic - not syncing: Fatal machine check\n"
+    )
+    corrected = "[77123.118921] mce: [Hardware Error]: CPU 4: Machine Check: 0 Bank 9: 8c000040000800c0\n"
+
+    failed = verdict(ranks | {"dmesg-n2.log": fatal})
+    assert failed.cause.id == "host-hardware"
+    assert failed.suspect_nodes == failed.initiating.hosts == ["n2"]
+    assert verdict(ranks | {"dmesg-n2.log": corrected}).cause.id != "host-hardware"
