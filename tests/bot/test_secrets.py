@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
+import re
 import signal
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -70,3 +71,30 @@ async def test_secrets_are_kept_nowhere(
             assert secret.encode() not in content.replace(b"\0", b"").replace(b"\x1b[1m", b"").replace(
                 b"\x1b[0m", b""
             ), f"{secret} in {place}"
+
+
+async def test_a_secret_may_arrive_in_pieces_that_are_cut_at_any_byte(
+    start: Callable[..., Awaitable[ServiceProcess]], slack: FakeSlack
+) -> None:
+    service = await start()
+    incident_id = await service.client.open()
+    log = f"found {KEY_ID} here\npassword:\n  {PASSWORD}\n".encode()
+
+    async def pieces(at: int) -> AsyncIterator[bytes]:
+        yield log[:at]
+        await asyncio.sleep(0)
+        yield log[at:]
+
+    for at in range(1, len(log)):
+        path = f"/v1/incidents/{incident_id}/logs/cut-{at}.log"
+        status, answer = await service.client.ask("PUT", path, data=pieces(at))
+        assert status == 202, answer
+    await service.end(signal.SIGTERM)
+
+    blobs = await asyncio.to_thread(lambda: [path.read_bytes() for path in service.data.rglob("*.zst")])
+    kept = {zstandard.decompress(blob) for blob in blobs}
+    assert len(blobs) == len(log) - 1
+    assert len(kept) == 1, "wherever it was cut, the same is kept"
+    assert re.fullmatch(
+        rb"found \[redacted:aws-key:(?!0000)....\] here\npassword:\n  \[redacted:password:(?!0000)....\]\n", kept.pop()
+    ), "the digits are hashed with the salt of this service"
