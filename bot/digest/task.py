@@ -134,6 +134,11 @@ class Digests:
         period = await self._histories.period(run.span, run.schedule.channel)
         return render(count(period, run.schedule.zone), advice.first(period), setting)
 
+    async def due_message(self, schedule: Schedule) -> SlackMessage:
+        """Return what the digest that was due last says, with charts and tables."""
+        now = self.now()
+        return await self._message(latest(schedule, now), Setting(now, schedule.channel, link=self.link))
+
     async def show(self, channel: str, days: int = 7) -> tuple[SlackMessage, SlackMessage]:
         """Return the digest of the last `days` days of `channel`, and the same without charts and tables."""
         now = self.now()

@@ -16,7 +16,8 @@ from typing import Any
 
 from bot.slack.contract import SlackFile, SlackMessage
 from bot.slack.poster import wire
-from tests.slack import scenes
+from tests.digest.scenes import digest
+from tests.slack import charts, scenes
 
 PEOPLE = {"U0ALICE": "Alice Example", "U0BOB": "Bob Example", "U0CAROL": "Carol Example"}
 WIDTH = 820
@@ -33,6 +34,7 @@ body { font: 15px/22px Lato, "Liberation Sans", Helvetica, Arial, sans-serif; co
 .context { font-size: 13px; line-height: 18px; color: #616061; margin: 4px 0; white-space: pre-line; }
 .bar { border-left: 4px solid; border-radius: 4px; padding-left: 12px; margin-top: 6px; }
 .block { margin: 6px 0; white-space: pre-line; }
+.fields { display: grid; grid-template-columns: 1fr 1fr; gap: 8px 16px; }
 pre { font: 12px/17px Menlo, "DejaVu Sans Mono", Consolas, monospace; background: #f8f8f8; border: 1px solid #ddd;
   border-radius: 4px; padding: 8px; margin: 4px 0; white-space: pre-wrap; word-break: break-word; }
 code { font: 12px/16px Menlo, "DejaVu Sans Mono", Consolas, monospace; color: #c01343; background: #f8f8f8;
@@ -106,12 +108,15 @@ def _block(block: dict[str, Any]) -> str:
     if kind == "context":
         return f"<div class=context>{' '.join(_text(element) for element in block['elements'])}</div>"
     if kind == "section":
-        fields = "<br>".join(_text(field) for field in block.get("fields", []))
-        return f"<div class=block>{_text(block['text']) if 'text' in block else ''}{fields}</div>"
+        fields = "".join(f"<div>{_text(field)}</div>" for field in block.get("fields", []))
+        beside = f"<div class=fields>{fields}</div>" if fields else ""
+        return f"<div class=block>{_text(block['text']) if 'text' in block else ''}{beside}</div>"
     if kind == "divider":
         return "<hr>"
     if kind == "table":
         return f"<table>{''.join(_row(row, block.get('column_settings', [])) for row in block['rows'])}</table>"
+    if kind == "data_visualization":
+        return charts.bars(block)
     if kind == "actions":
         return f"<div class=actions>{''.join(map(_control, block['elements']))}</div>"
     if kind == "input":
@@ -189,7 +194,7 @@ def _escaped(text: str) -> str:
 def draw(folder: Path, browser: str | None) -> None:
     """Write all scenes into `folder`, and pictures of them where there is a browser."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, scene in scenes.ALL.items():
+    for name, scene in {**scenes.ALL, "digest": digest}.items():
         parts = [
             thread(part) if isinstance(part, list) else message(part) if isinstance(part, SlackMessage) else modal(part)
             for part in scene()
