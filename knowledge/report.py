@@ -32,6 +32,7 @@ from knowledge.signature import CAPTURES, Nature, SourceKind
 
 MAX_EVIDENCE = 12
 _MOST_ALTERNATIVES = 3
+_SURE = 0.8  # confidence below which it is told which logs are not whole
 
 
 _PLACE = re.compile(r"\{(" + "|".join(sorted(CAPTURES)) + r")\}")
@@ -80,7 +81,7 @@ def report(view: CaseView, hypotheses: Sequence[Hypothesis]) -> Diagnosis:
         confidence=confidence,
         evidence=_evidence(view, best),
         alternatives=_alternatives(view, best, hypotheses[1:]),
-        missing=_missing(best, cause),
+        missing=_missing(view, best, cause, confidence),
         fix=[_step(step, values) for step in (signature.fix if signature else cause.fix)],
         verify=[
             VerifyStep(run=_step(step.run, values), expect=step.expect)
@@ -198,7 +199,7 @@ def _alternatives(view: CaseView, best: Hypothesis, others: Sequence[Hypothesis]
     ][:_MOST_ALTERNATIVES]
 
 
-def _missing(best: Hypothesis, cause: Cause) -> list[str]:
+def _missing(view: CaseView, best: Hypothesis, cause: Cause, confidence: float) -> list[str]:
     facts = list(best.missing)
     node = any(proof.place.source.kind in (SourceKind.KERNEL, SourceKind.NODE) for proof in best.proofs)
     if not facts and cause.fact_that_decides and not node:
@@ -208,7 +209,9 @@ def _missing(best: Hypothesis, cause: Cause) -> list[str]:
         facts.append(
             f"The kernel log {where} (`dmesg -T | grep -iE 'xid|nvlink|mlx5'`): only the rank's own words were read."
         )
-    return facts if best.failed else []
+    if confidence < _SURE and view.gaps.torn and not any("wrote last" in fact for fact in facts):
+        facts.append(view.gaps.rests())
+    return [redact(fact) for fact in facts] if best.failed else []
 
 
 def _no_failure(view: CaseView, cause: Cause) -> Diagnosis:
@@ -223,7 +226,7 @@ def _no_failure(view: CaseView, cause: Cause) -> Diagnosis:
         outcome=Outcome.NOT_A_FAILURE,
         cause=CauseFound(id=cause.id, layer=cause.layer, title=cause.title, summary=cause.summary_unnamed),
         confidence=confidence,
-        missing=[] if confidence > 0.8 else [unsure],
+        missing=[] if confidence > _SURE else [unsure, *([redact(view.gaps.rests())] if view.gaps.torn else [])],
         restart=Restart.UNKNOWN,
         fingerprint=fingerprint("none", None, None),
     )

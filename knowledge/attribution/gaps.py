@@ -10,6 +10,7 @@ from functools import cached_property
 from statistics import median
 from typing import TYPE_CHECKING
 
+from knowledge.attribution.notation import compress
 from knowledge.reading.evidence import Place, RankStory
 from knowledge.signature import SourceKind
 
@@ -47,6 +48,16 @@ class Gaps:
         if last and last.source.rank is None:
             where = f"what {name} holds of it {self.torn[rank]}"
         return f"What rank {rank} wrote last: {where}. Add the whole file from its host."
+
+    def rests(self) -> str:
+        """The same fact for all torn logs together; there must be one."""
+        ranks = sorted(self.torn)
+        if len(ranks) == 1:
+            return self.rest_of(ranks[0])
+        first = self._view.stories[ranks[0]]
+        last = first.torn or first.last
+        example = last.source.name if last else f"that of rank {ranks[0]}"
+        return f"What ranks {compress(ranks)} wrote last: their logs end too early, such as {example}. Add the whole files."
 
     def _behind(self, story: RankStory) -> int | None:
         """Steps by which a rank's log ends before the others', if that is more than ranks that wait for each other can be apart."""

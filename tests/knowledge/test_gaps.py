@@ -127,6 +127,7 @@ def test_healthy_logs_that_are_torn_say_little(verdict: Verdict) -> None:
     said = verdict({f"rank-{rank}.log": steps(rank, 20)[:-9] for rank in range(4)})
 
     assert said.confidence <= 0.3
+    assert any("ranks 0–3 wrote last" in fact for fact in said.missing)
 
 
 KILLED = (
