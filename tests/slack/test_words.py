@@ -15,7 +15,7 @@ from sqlmodel import select
 from bot.digest.calendar import Schedule
 from bot.digest.task import Digests
 from bot.slack.app import build_app
-from bot.slack.commands import MAX_ANSWER, Commands
+from bot.slack.commands import MAX_ANSWER, Answered, Commands
 from bot.slack.connection import SocketConnection
 from bot.slack.poster import web_client
 from bot.slack.words import register
@@ -79,9 +79,15 @@ def commands(database: Database) -> Commands:
     return known
 
 
+async def answered(commands: Commands, line: str, channel: str = CHANNEL, mark: str = "1.1") -> Answered:
+    answer = await commands.answer(line, "U0ALICE", channel, user_name="alice", mark=mark)
+    assert answer is not None
+    return answer
+
+
 async def ask(commands: Commands, line: str, channel: str = CHANNEL, mark: str = "1.1") -> str:
     """Return the answer, which must fit Slack and hold nothing live but our own dates, people and links."""
-    answer = await commands.answer(line, "U0ALICE", channel, user_name="alice", mark=mark)
+    answer = await answered(commands, line, channel, mark)
     assert 0 < len(answer.text) <= (4_000 if answer.blocks else MAX_ANSWER)
     assert blockkit.problems(answer.blocks) == []
     foreign = [found for found in blockkit.live(answer.text) if not found.startswith(OURS)]
@@ -185,7 +191,7 @@ async def test_a_mute_has_an_end(commands: Commands, line: str) -> None:
 
 
 async def test_the_digest_comes_with_charts_and_without(commands: Commands) -> None:
-    answer = await commands.answer("digest", "U0ALICE", CHANNEL)
+    answer = await answered(commands, "digest")
     assert answer.text.startswith("📊 ")
     assert {"data_visualization", "table"} <= {block["type"] for block in answer.blocks}
     assert not {"data_visualization", "table"} & {block["type"] for block in answer.otherwise}
@@ -252,7 +258,7 @@ async def test_a_workspace_that_refuses_charts_is_answered_in_letters(commands: 
         refused = "table" in shown[-1]
         return WebhookResponse(url="", status_code=400 if refused else 200, body="invalid_blocks", headers={})
 
-    await (await commands.answer("digest", "U0ALICE", CHANNEL)).send(respond)  # type: ignore[arg-type]
+    await (await answered(commands, "digest")).send(respond)  # type: ignore[arg-type]
     assert len(shown) == 2
     assert "table" in shown[0]
     assert shown[1] == {"header", "rich_text", "section", "context"}
