@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -55,14 +56,18 @@ class LiteralScanner:
 
     def without(self, numbers: frozenset[int]) -> LiteralScanner:
         """A scanner that does not look for some of the literals, whose numbers stay; itself where that is not worth it."""
+        known = self._variants.get(numbers)
+        if known:
+            return known
         left = [number for number in self._numbers if number not in numbers]
-        if numbers not in self._variants and left and len(self._variants) < _VARIANTS:
+        if left and len(self._variants) < _VARIANTS:
             fewer = copy(self)
             fewer._numbers, fewer._variants = left, {}
             fewer.__dict__.pop("_every", None)
             fewer.__dict__.pop("_once", None)
             self._variants[numbers] = fewer
-        return self._variants.get(numbers, self)
+            return fewer
+        return self
 
     def scan(self, block: bytes | memoryview) -> list[tuple[int, int]]:
         """Return (end offset, number of the literal) for every place where a literal stands, in order of offset."""
@@ -88,6 +93,25 @@ class LiteralScanner:
             database.scan(cast("bytes", block), match_event_handler=on_match, scratch=scratch)
         except hyperscan.ScanTerminated:
             return None
+        return found
+
+    def first(self, block: bytes | memoryview, wanted: Mapping[int, int]) -> list[tuple[int, int]]:
+        """As `scan`, but of each literal only as many of the first places as `wanted` says by its number, which is
+        at least 1."""
+        found: list[tuple[int, int]] = []
+        left = dict(wanted)
+
+        def on_match(number: int, _start: int, end: int, _flags: int, _context: object) -> bool:
+            if number in left:
+                found.append((end, number))
+                left[number] -= 1
+                if not left[number]:
+                    del left[number]
+            return not left
+
+        database, scratch = self._every
+        with suppress(hyperscan.ScanTerminated):
+            database.scan(cast("bytes", block), match_event_handler=on_match, scratch=scratch)
         return found
 
     def present(self, block: bytes | memoryview) -> list[int]:

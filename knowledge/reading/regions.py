@@ -144,12 +144,15 @@ class _Search:
             yield Region(bytes(piece[start:stop]), offset + start, window=True)
 
     def _worth_opening(self, piece: memoryview) -> list[tuple[int, int]]:
-        """The hits of a piece; none where all are of literals that no longer open windows."""
+        """Hits of a piece, as many as may open windows at least; none where all are of literals that have opened enough."""
         hits = self._literals.few(piece)
         present = {number for _, number in hits} if hits is not None else self._literals.present(piece)
-        if any(self._opened[number] < self._storm for number in present):
+        wanted = {
+            number: self._storm - self._opened[number] for number in present if self._opened[number] < self._storm
+        }
+        if wanted:
             self._deaf = 0
-            return hits if hits is not None else self._literals.scan(piece)
+            return hits if hits is not None else self._literals.first(piece, wanted)
         self._deaf = self._deaf + 1 if present else 0
         if self._deaf == _DEAF:
             self._literals = self._all.without(

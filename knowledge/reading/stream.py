@@ -52,7 +52,8 @@ class StreamReader:
         )
         self._heard: Counter[int | None] = Counter()  # plain lines of each rank since its last watched one
         self._said: Counter[tuple[int | None, Candidate]] = Counter()  # what a rank said in the middle of a large file
-        self._window = False
+        self._again: dict[int, Counter[Candidate]] = {}  # what each said at the end of one since its last sign of life
+        self._window = self._late = False
         self._looked: Counter[int] = Counter()  # lines of each rank in which its first time was looked for
 
     def read(self) -> CaseEvidence:
@@ -86,6 +87,7 @@ class StreamReader:
         self._found.bytes += len(region.data)
         self._found.lines += len(raws)
         self._window = region.window
+        self._late = region.offset > 0 and not region.window
         index = 0
         for stop in (*candidates, len(raws)):
             while index < stop:
@@ -170,7 +172,7 @@ class StreamReader:
         self._watch(text, place, prefix.tagged, stack=STACK in marks)
         if marks and not marks.isdisjoint(ENDS):
             self._found.exits.extend(self._complete(found) for found in self._exits.feed(text, place))
-        if candidate and candidate.entries:
+        if candidate and candidate.entries and not self._said_again(rank, candidate):
             self._match(text, place, candidate.entries.values())
 
     def _place(self, line: str, at: _At, rank: int | None, prefix: Prefix, order: int | None = None) -> Place:
@@ -186,6 +188,14 @@ class StreamReader:
             return False
         self._said[rank, candidate] += 1
         return self._said[rank, candidate] > _OFTEN
+
+    def _said_again(self, rank: int | None, candidate: Candidate) -> bool:
+        """The same of the end of a large file, where a sign of life makes what follows it new."""
+        if not self._late or rank is None or rank in self._tracebacks or self._naming is not None:
+            return False
+        said = self._again.setdefault(rank, Counter())
+        said[candidate] += 1
+        return said[candidate] > _OFTEN
 
     def _look_for_time(self, place: Place, rank: int) -> None:
         """Note a rank's first line with a time: ranks start at about the same moment, so it tells of their clocks."""
@@ -241,6 +251,8 @@ class StreamReader:
 
     def _beat(self, place: Place, step: int, story: RankStory | None) -> None:
         self._pulse(place.attempt).beat(place)
+        if place.rank is not None:
+            self._again.pop(place.rank, None)
         if story:
             story.last_progress = place
             story.last_step = step if step >= 0 else story.last_step
