@@ -29,14 +29,16 @@ NOT_OURS = "This button belongs to an older message that is not known any more."
 
 Body = dict[str, Any]
 Store = Callable[[Click], Awaitable[Outcome]]
-Words = Callable[[Outcome], str]
 
 log = logging.getLogger(__name__)
 
 
-def silent(outcome: Outcome) -> str:  # noqa: ARG001
-    """The edited message says it all."""
-    return ""
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the person who clicked hears: `done` when it was stored, `nothing` where the episode was so already."""
+
+    done: str = ""  # empty: the edited message says it all
+    nothing: str = ""  # empty: who was faster
 
 
 def register(app: AsyncApp, repository: Repository, changed: Callable[[], None]) -> None:
@@ -67,16 +69,17 @@ class Clicks:
 
     async def acknowledge(self, ack: AsyncAck, body: Body, respond: AsyncRespond) -> None:
         await ack()
-        await self._clicked(body, respond, self.repository.actions.acknowledge, silent)
+        await self._clicked(body, respond, self.repository.actions.acknowledge, Words())
 
     async def assign(self, ack: AsyncAck, body: Body, respond: AsyncRespond) -> None:
         await ack()
         assignee = body["actions"][0].get("selected_user")
-        await self._clicked(body, respond, lambda click: self.repository.actions.assign(click, assignee), silent)
+        said = Words(nothing=f"{person(assignee)} has it already." if assignee else "Nobody has it.")
+        await self._clicked(body, respond, lambda click: self.repository.actions.assign(click, assignee), said)
 
     async def reopen(self, ack: AsyncAck, body: Body, respond: AsyncRespond) -> None:
         await ack()
-        await self._clicked(body, respond, self.repository.actions.reopen, silent)
+        await self._clicked(body, respond, self.repository.actions.reopen, Words(nothing="It is open already."))
 
     async def mute(self, ack: AsyncAck, body: Body, respond: AsyncRespond) -> None:
         await ack()
@@ -84,28 +87,30 @@ class Clicks:
         if chosen not in buttons.MUTES:
             return
         duration = timedelta(hours=buttons.MUTES[chosen][0])
-        until = utc_now() + duration
-        told = (
-            f"Muted in this channel until {moment(until)}: when this failure recurs, it is counted and shown in the "
-            "message above, and nobody is woken."
+        said = Words(
+            f"Muted in this channel until {moment(utc_now() + duration)}: when this failure recurs, it is counted and "
+            "shown in its message, and nobody is woken.",
+            "This failure cannot be recognised when it recurs, so it cannot be muted.",
         )
-        await self._clicked(body, respond, lambda click: self.repository.actions.mute(click, duration), lambda _: told)
+        await self._clicked(body, respond, lambda click: self.repository.actions.mute(click, duration), said)
 
     async def unmute(self, ack: AsyncAck, body: Body, respond: AsyncRespond) -> None:
         await ack()
-        await self._clicked(body, respond, self.repository.actions.unmute, silent)
+        said = Words(nothing="It is not muted in this channel any more.")
+        await self._clicked(body, respond, self.repository.actions.unmute, said)
 
     async def rediagnose(self, ack: AsyncAck, body: Body, respond: AsyncRespond) -> None:
         await ack()
-        told = "The stored logs are diagnosed again. If the verdict changes, the message does, and the thread says why."
-        await self._clicked(body, respond, self.repository.actions.rediagnose, lambda _: told)
+        said = Words(
+            "The stored logs are diagnosed again. If the verdict changes, the message does, and the thread says why.",
+            "Its logs are not stored any more, so there is nothing to diagnose.",
+        )
+        await self._clicked(body, respond, self.repository.actions.rediagnose, said)
 
     async def right(self, ack: AsyncAck, body: Body, respond: AsyncRespond) -> None:
         await ack()
-        told = "Noted: the verdict is right. Thank you."
-        await self._clicked(
-            body, respond, lambda click: self.repository.actions.judge(click, right=True), lambda _: told
-        )
+        said = Words("Noted: the verdict is right. Thank you.")
+        await self._clicked(body, respond, lambda click: self.repository.actions.judge(click, right=True), said)
 
     async def ask_resolution(self, ack: AsyncAck, body: Body, client: AsyncWebClient, respond: AsyncRespond) -> None:
         await ack()
@@ -122,7 +127,7 @@ class Clicks:
             return
         await ack()
         await self._submitted(
-            body, client, lambda click: self.repository.actions.resolve(click, given.reason, given.note), silent
+            body, client, lambda click: self.repository.actions.resolve(click, given.reason, given.note), Words()
         )
 
     async def correct(self, ack: AsyncAck, body: Body, client: AsyncWebClient) -> None:
@@ -131,12 +136,12 @@ class Clicks:
             await ack(response_action="errors", errors=given.errors)
             return
         await ack()
-        told = "Noted, thank you: the correction is kept with this incident and can be exported as a case."
+        said = Words("Noted, thank you: the correction is kept with this incident and can be exported as a case.")
         await self._submitted(
             body,
             client,
             lambda click: self.repository.actions.judge(click, right=False, correction=given.detail()),
-            lambda _: told,
+            said,
         )
 
     async def _clicked(self, body: Body, respond: AsyncRespond, store: Store, words: Words) -> None:
@@ -175,9 +180,9 @@ class Clicks:
         if outcome.done is Done.AGAIN:
             return ""
         if outcome.done is Done.NOTHING:
-            return _already(outcome.episode)
+            return words.nothing or _already(outcome.episode)
         self.changed()
-        return words(outcome)
+        return words.done
 
 
 async def _open(
@@ -191,6 +196,8 @@ async def _open(
     try:
         await client.views_open(trigger_id=body["trigger_id"], view=view)
     except (SlackClientError, OSError, TimeoutError) as error:
+        if "exchanged_trigger_id" in str(error):  # the same click arrived twice, and the form is open
+            return
         log.warning("a modal could not be opened: %s", error)
         await _alone("Slack did not let the form open in time. Please click again.", body, respond)
 

@@ -33,7 +33,7 @@ def row(diagnosis: Diagnosis, status: IncidentStatus) -> Block | None:
     if status.episode_id is None:
         return None
     failed = diagnosis.outcome is Outcome.FAILED
-    elements = _deeds(status) if failed else []
+    elements = _deeds(status, mutable=bool(diagnosis.fingerprint)) if failed else []
     elements.append(_button(REDIAGNOSE, "Re-diagnose", "Diagnose this again from the stored logs", status))
     elements.append(_button(RIGHT, "👍", "The verdict is right", status))
     elements.append(_button(WRONG, "👎", "The verdict is wrong: say what would be right", status))
@@ -46,7 +46,7 @@ def episode_of(action: dict[str, Any]) -> str | None:
     return found[1] if found else None
 
 
-def _deeds(status: IncidentStatus) -> list[Element]:
+def _deeds(status: IncidentStatus, *, mutable: bool) -> list[Element]:
     if status.state is State.RESOLVED:
         return [_button(REOPEN, "Reopen", "Open this incident again", status)]
     elements = []
@@ -56,7 +56,7 @@ def _deeds(status: IncidentStatus) -> list[Element]:
     elements.append(_button(RESOLVE, "Resolve", "Close this incident and say how", status))
     if status.state is State.MUTED:
         elements.append(_button(UNMUTE, "Unmute", "Post again when this failure recurs", status))
-    elif status.muted_until is None:
+    elif mutable and status.muted_until is None:
         elements.append(_mute())
     return elements
 

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from bot.slack.contract import SlackMessage
+from bot.slack.escape import cut
 
 _BOLD, _DIM, _CYAN, _END = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
 _LINK = re.compile(r"<(https?://[^|>]+)\|([^>]*)>")
@@ -45,17 +46,20 @@ def _block(block: dict[str, Any], width: int, coloured: bool) -> Iterator[str]:
             label = _styled(name.strip("*"), _BOLD, coloured)
             yield from _wrapped(f"{label}: {value}".replace("\n", ", "), width)
     elif kind == "table":
-        yield from _table(block["rows"])
+        yield from _table(block["rows"], width)
     elif kind == "rich_text":
         for element in block["elements"]:
             yield from _element(element, width, coloured)
 
 
-def _table(rows: list[list[dict[str, Any]]]) -> Iterator[str]:
+def _table(rows: list[list[dict[str, Any]]], width: int) -> Iterator[str]:
+    """The cells in columns; what does not fit the width is cut from the last one, where the words are."""
     lines = [[str(cell.get("text", cell.get("value", ""))) for cell in row] for row in rows]
     widths = [max(len(line[column]) for line in lines) for column in range(len(lines[0]))]
+    widths[-1] = max(20, min(widths[-1], width - sum(widths[:-1]) - 2 * len(widths[:-1])))
     for line in lines:
-        yield "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+        cells = [cut(text, room).ljust(room) for text, room in zip(line, widths, strict=True)]
+        yield "  ".join(cells).rstrip()
 
 
 def _element(element: dict[str, Any], width: int, coloured: bool) -> Iterator[str]:

@@ -58,10 +58,13 @@ class People(ABC):
         shown = message or room.at(ts)
         assert shown is not None, f"no message stands at {ts}"
         element, block_id = _element(shown, action_id)
+        attached = element not in [each for block in shown.get("blocks", []) for each in block.get("elements", [])]
         action = payloads.taken(element, block_id, value)
         trigger, answer = self.views.trigger(), self.response_url()
         seen = copy.deepcopy({**shown, "ts": ts})
         payload = payloads.block_actions(action, seen, room, self.workspace.users[user], trigger, answer)
+        if attached:
+            payload["container"] |= {"type": "message_attachment", "attachment_id": 1, "is_app_unfurl": False}
         return await self.deliver("interactive", payload, retry)
 
     async def click_home(self, action_id: str, value: str | None = None, *, user: str = "U0ALICE") -> Payload:

@@ -10,11 +10,12 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from aiohttp import web
 from slack_bolt.async_app import AsyncApp
 
 from bot.slack import modals
 from bot.slack.actions import GONE, NOT_OURS, register
-from bot.slack.app import build_app
+from bot.slack.app import EVENTS_PATH, build_app, events_handler
 from bot.slack.commands import Commands
 from bot.slack.connection import SocketConnection
 from bot.slack.contract import SlackMessage
@@ -29,7 +30,7 @@ from storage.incidents import Key, Pace, ReporterRole, Told
 from storage.repository import Repository
 from storage.tables import Action, ActionKind, Episode, EpisodeState
 from storage.types import utc_now
-from tests.slack import samples
+from tests.slack import samples, scenes
 from tests.slack.fake import FakeSlack
 from tests.slack.patience import until
 from tests.slack.workspace import APP_TOKEN, BOT_TOKEN, CHANNEL, SIGNING_SECRET
@@ -279,14 +280,19 @@ async def test_a_click_that_slack_delivers_three_times_counts_once(team: Team, d
 
 
 async def test_a_submission_that_slack_delivers_twice_counts_once(team: Team) -> None:
-    for deed, given in (("resolve", {"reason": "fixed"}), ("wrong", {"cause": "nic-fault"})):
-        await team.slack.click(team.ts, deed, retry=1)  # the second trigger is spent, and no second modal opens
-        await until(lambda: team.slack.views.opened)
-        await team.slack.submit(team.slack.views.opened[-1], dict(given), retry=1)
+    await team.slack.click(team.ts, "resolve", retry=1)  # the second trigger is spent, and no second modal opens
+    (view,) = await until(lambda: team.slack.views.opened)
+    await team.slack.submit(view, {"reason": "fixed"}, retry=1)
+    await team.stored()
+    await team.slack.click(team.ts, "wrong", retry=1)
+    await until(lambda: len(team.slack.views.opened) == 2)
+    await team.slack.submit(team.slack.views.opened[1], {"cause": "nic-fault"}, retry=1)
     kinds = [action.kind for action in await team.stored(2)]
     assert kinds == [ActionKind.RESOLVE, ActionKind.WRONG]
+    await until(lambda: len(team.slack.called("views.open")) == 4 and team.slack.workspace.ephemerals)
     assert len(team.slack.views.opened) == 2
     assert len(team.slack.workspace.ephemerals) == 1
+    assert team.slack.responses == []
 
 
 async def test_of_two_people_the_slower_one_hears_who_was_faster(team: Team) -> None:
@@ -377,6 +383,47 @@ async def test_acknowledgements_come_in_time_under_a_loaded_event_loop(team: Tea
             task.cancel()
     assert team.slack.slowest < 3
     await team.stored(3)
+
+
+@pytest.fixture
+async def over_http(team: Team, app: AsyncApp) -> AsyncIterator[Team]:
+    """The same, but Slack sends signed requests."""
+    service = web.Application()
+    service.router.add_post(EVENTS_PATH, events_handler(app, SIGNING_SECRET))
+    runner = web.AppRunner(service)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", 0).start()
+    team.slack.http_address = f"http://127.0.0.1:{runner.addresses[0][1]}{EVENTS_PATH}"
+    yield team
+    await runner.cleanup()
+
+
+async def test_over_http_it_is_the_same(over_http: Team) -> None:
+    await over_http.slack.click(over_http.ts, "acknowledge", retry=1)
+    await over_http.slack.click(over_http.ts, "resolve")
+    (view,) = await until(lambda: over_http.slack.views.opened)
+    assert (await over_http.slack.submit(view, {"reason": "other"}))["errors"]
+    await over_http.slack.submit(view, {"reason": "fixed"})
+    kinds = [action.kind for action in await over_http.stored(2)]
+    assert kinds == [ActionKind.ACKNOWLEDGE, ActionKind.RESOLVE]
+
+
+@pytest.mark.parametrize(
+    ("deed", "value", "words"),
+    [
+        ("assign", "U0BOB", "<@U0BOB> has it already."),
+        ("unmute", None, "not muted in this channel any more"),
+        ("reopen", None, "It is open already."),
+    ],
+)
+async def test_what_is_so_already_is_said(team: Team, deed: str, value: str | None, words: str) -> None:
+    await team.slack.click(team.ts, "assign", "U0BOB")
+    await team.stored()
+    older = {"assign": scenes.lost_gpu(), "unmute": scenes.muted(), "reopen": scenes.resolved()}[deed]
+    row = {**older.blocks[-1], "block_id": team.message["attachments"][0]["blocks"][-1]["block_id"]}
+    await team.slack.click(team.ts, deed, value, message={**team.message, "attachments": [{"blocks": [row]}]})
+    assert words in (await until(lambda: team.slack.responses))[0]["text"]
+    assert len(await team.actions()) == 1
 
 
 async def test_slack_being_slow_or_strict_loses_no_click(team: Team) -> None:

@@ -92,6 +92,12 @@ def test_a_job_that_did_not_fail_can_only_be_judged() -> None:
     assert buttons(render(job, fine, scenes.standing())) == ["rediagnose", "right", "wrong"]
 
 
+def test_what_cannot_be_recognised_again_cannot_be_muted() -> None:
+    job, diagnosis, _ = samples.gpu_lost()
+    unknown = diagnosis.model_copy(update={"fingerprint": ""})
+    assert "mute" not in buttons(render(job, unknown, scenes.standing()))
+
+
 def test_a_click_tells_its_episode_and_nothing_else_does() -> None:
     row = scenes.lost_gpu().blocks[-1]
     assert episode_of({"block_id": row["block_id"]}) == scenes.EPISODE
