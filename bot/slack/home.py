@@ -104,7 +104,7 @@ class Home:
             rich.header("Open in my channels"),
             *(self._by_channel(others[:MAX_OTHERS], channels, now) or [rich.context("Nothing else is open.")]),
             *_more(len(others) - MAX_OTHERS),
-            rich.context(f"As of {moment(now)}. Others see here what their own channels were told."),
+            rich.context(f"As of {moment(now)}. Only you see this."),
             {"type": "actions", "elements": [_refresh()]},
         ]
         return {"type": "home", "blocks": blocks}
