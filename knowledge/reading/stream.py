@@ -53,6 +53,7 @@ class StreamReader:
         self._heard: Counter[int | None] = Counter()  # plain lines of each rank since its last watched one
         self._said: Counter[tuple[int | None, Candidate]] = Counter()  # what a rank said in the middle of a large file
         self._again: dict[int, Counter[Candidate]] = {}  # what each said at the end of one since its last sign of life
+        self._latest: dict[tuple[int | None, Candidate], tuple[str, Place]] = {}  # the last time that it was said again
         self._window = self._late = False
         self._looked: Counter[int] = Counter()  # lines of each rank in which its first time was looked for
 
@@ -68,6 +69,7 @@ class StreamReader:
                 cut = region.cut
         for rank in list(self._plain):
             self._settle(rank)
+        self._match_latest()
         for rank, reader in self._stacks.items():
             stack = reader.finish()
             if stack is not None and rank is not None:
@@ -172,8 +174,11 @@ class StreamReader:
         self._watch(text, place, prefix.tagged, stack=STACK in marks)
         if marks and not marks.isdisjoint(ENDS):
             self._found.exits.extend(self._complete(found) for found in self._exits.feed(text, place))
-        if candidate and candidate.entries and not self._said_again(rank, candidate):
-            self._match(text, place, candidate.entries.values())
+        if candidate and candidate.entries:
+            if self._said_again(rank, candidate):
+                self._latest[rank, candidate] = text, place
+            else:
+                self._match(text, place, candidate.entries.values())
 
     def _place(self, line: str, at: _At, rank: int | None, prefix: Prefix, order: int | None = None) -> Place:
         host = prefix.host or prefix.pod or self._host_of(rank)
@@ -190,12 +195,18 @@ class StreamReader:
         return self._said[rank, candidate] > _OFTEN
 
     def _said_again(self, rank: int | None, candidate: Candidate) -> bool:
-        """The same of the end of a large file, where a sign of life makes what follows it new."""
+        """The same of the end of a large file: its first and last words matter since the rank's last sign of life."""
         if not self._late or rank is None or rank in self._tracebacks or self._naming is not None:
             return False
         said = self._again.setdefault(rank, Counter())
         said[candidate] += 1
         return said[candidate] > _OFTEN
+
+    def _match_latest(self) -> None:
+        for (_, candidate), (text, place) in self._latest.items():
+            self._match(text, place, candidate.entries.values())
+        if self._latest:
+            self._found.hits.sort(key=lambda hit: hit.place.order)
 
     def _look_for_time(self, place: Place, rank: int) -> None:
         """Note a rank's first line with a time: ranks start at about the same moment, so it tells of their clocks."""
@@ -252,7 +263,8 @@ class StreamReader:
     def _beat(self, place: Place, step: int, story: RankStory | None) -> None:
         self._pulse(place.attempt).beat(place)
         if place.rank is not None:
-            self._again.pop(place.rank, None)
+            for candidate in self._again.pop(place.rank, ()):
+                self._latest.pop((place.rank, candidate), None)
         if story:
             story.last_progress = place
             story.last_step = step if step >= 0 else story.last_step

@@ -129,6 +129,12 @@ def test_a_storm_in_one_ranks_file_is_read_at_its_beginning_and_end_only(evidenc
     assert case.hits[-1].place.line == 23_000
 
 
+def test_what_is_said_again_after_a_sign_of_life_at_the_end_of_a_large_file_is_new(evidence: Read) -> None:
+    storm = CAUGHT.format(rank=3)
+    case = evidence({"rank-3.log": STEP * 3000 + storm * 20_000 + STEP * 10 + storm * 20})
+    assert [line for hit in case.hits if (line := hit.place.line) > 23_000] == [23_011, 23_012, 23_030]
+
+
 def test_a_storm_does_not_drown_what_is_said_for_the_first_time(evidence: Read) -> None:
     storm = CAUGHT.format(rank=3) * 10_000
     other = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
