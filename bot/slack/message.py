@@ -90,15 +90,18 @@ def _blocks(headline: str, job: JobFacts, diagnosis: Diagnosis, status: Incident
     """At most five blocks stand beside the bar: of more, Slack hides the last, and those are the buttons."""
     done = standing.deeds(status)
     body = _body(diagnosis, limits)
+    others = members(status, limits.members)
+    long = others is not None and others["type"] == "table"  # nobody should have to scroll past it to the buttons
     parts = [
         rich.header(headline),
         rich.context(_facts_line(job, status)),
-        _verdict(job, diagnosis, limits),
+        _verdict(job, diagnosis, status, limits),
         rich.context(done) if done else None,
         rich.rich_text(*body) if body else None,
-        members(status, limits.members),
+        None if long else others,
         _footer(job, diagnosis, status, limits),
         buttons.row(diagnosis, status),
+        others if long else None,
     ]
     return [block for block in parts if block is not None]
 
@@ -118,12 +121,12 @@ def _facts(job: JobFacts, status: IncidentStatus) -> str:
     return " · ".join(facts) or "The scheduler's facts about this job are not known."
 
 
-def _verdict(job: JobFacts, diagnosis: Diagnosis, limits: _Limits) -> Block:
+def _verdict(job: JobFacts, diagnosis: Diagnosis, status: IncidentStatus, limits: _Limits) -> Block:
     where = literal(phrases.where(diagnosis.initiating), 200)
     parts = [rich.bold(_title(diagnosis))]
     if where:
         parts += [rich.plain(" on "), rich.bold(where)]
-    told = _told(job, diagnosis, limits.summary)
+    told = _told(job, diagnosis, status, limits.summary)
     if told:
         parts.append(rich.plain("\n" + told))
     return rich.rich_text(rich.section(*parts))
@@ -134,10 +137,13 @@ def _title(diagnosis: Diagnosis) -> str:
     return f"Perhaps: {title}" if _guess(diagnosis) and diagnosis.cause.id != "unknown" else title
 
 
-def _told(job: JobFacts, diagnosis: Diagnosis, limit: int) -> str:
-    """What happened in a sentence or three: the summary, who else fell, and who cannot be named."""
+def _told(job: JobFacts, diagnosis: Diagnosis, status: IncidentStatus, limit: int) -> str:
+    """What happened in a sentence or three: the summary, who else fell, and who cannot be named.
+
+    Of several jobs only what they have in common: the ranks of one of them would mislead.
+    """
     sentences = [literal(diagnosis.cause.summary, limit)]
-    if diagnosis.outcome is Outcome.FAILED:
+    if diagnosis.outcome is Outcome.FAILED and not phrases.several_jobs(status):
         sentences.append(phrases.collateral(job, diagnosis))
         if not phrases.where(diagnosis.initiating):
             guess = _guess(diagnosis)
@@ -227,7 +233,7 @@ def _story(headline: str, job: JobFacts, diagnosis: Diagnosis, status: IncidentS
     """All of it in plain words, for notifications, screen readers and clients without blocks."""
     where = phrases.where(diagnosis.initiating)
     failed = diagnosis.outcome is Outcome.FAILED
-    raw = [f"{_title(diagnosis)}{f' on {where}' if where else ''}. {_told(job, diagnosis, 600)}".rstrip()]
+    raw = [f"{_title(diagnosis)}{f' on {where}' if where else ''}. {_told(job, diagnosis, status, 600)}".rstrip()]
     raw += [f"{evidence_origin(evidence)}: {literal(evidence.text, 400)}" for evidence in _proving(diagnosis)[:1]]
     raw += [f"Fix {number}: {literal(step, 300)}" for number, step in enumerate(diagnosis.fix[:4], 1)]
     raw += [f"Verify: {literal(step.run, 200)} → {literal(step.expect, 200)}" for step in diagnosis.verify[:1]]

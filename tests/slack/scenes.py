@@ -11,7 +11,7 @@ from bot.slack.contract import Before, IncidentStatus, Member, SlackFile, SlackM
 from bot.slack.message import render, render_merged
 from bot.slack.modals import correction, resolution
 from bot.slack.thread import replies
-from knowledge.diagnosis import Collateral, Evidence, Initiating, Role
+from knowledge.diagnosis import Collateral, Evidence, Initiating, Restart, Role, VerifyStep
 from knowledge.dossier import Dossier, Part, RankAccount, Said, SourceAccount
 from storage.tables import Action, ActionKind
 from tests.slack import samples
@@ -140,6 +140,8 @@ def storm(count: int = 500) -> tuple[Any, Any, IncidentStatus]:
             "collateral": Collateral(),
             "suspect_nodes": [],
             "fix": ["Ask the storage team whether /scratch was failed over.", "Remount /scratch on the nodes."],
+            "verify": [VerifyStep(run="ls /scratch/data | head -1", expect="a file name, within a second")],
+            "restart": Restart.AFTER_FIX,
         }
     )
     members = storm_members(min(count, 100))

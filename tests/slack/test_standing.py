@@ -42,7 +42,7 @@ def test_the_buttons_are_within_the_blocks_that_slack_never_hides() -> None:
         state=State.ACKNOWLEDGED, acknowledged_by="U0BOB", members=scenes.storm_members(20), member_count=20
     )
     assert len(fullest.blocks) - HEADLINE_BLOCKS == 5
-    assert fullest.blocks[-1]["type"] == "actions"
+    assert [block["type"] for block in fullest.blocks[-2:]] == ["actions", "table"]
 
 
 def test_the_owner_is_mentioned_once_in_the_place_of_the_scheduler_s_name() -> None:
@@ -195,6 +195,7 @@ def test_a_storm_is_one_message_with_the_newest_jobs_and_how_many_more() -> None
     assert [cell["text"] for cell in table["rows"][1]] == ["48900 llama-70b-pretrain", "alice", "gpu-n00", "09:12"]
     assert table["rows"][-1][0]["text"] == "… and 480 more"
     assert "🔴 500 failures: Stale NFS file handle" in message.text
+    assert "rank" not in shown(message).split("\n")[4]  # one job's ranks say nothing of the others
 
 
 def test_a_long_verdict_leaves_fewer_rows_rather_than_an_unsendable_message() -> None:
