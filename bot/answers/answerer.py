@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from bot.answers.telling.asking import help_, not_understood
 from bot.answers.terms import find_terms, trade
 from bot.answers.understanding import understand
 from knowledge.diagnosis import CauseFound, Diagnosis, Outcome
+from knowledge.job import JobFacts
 
 Telling = Callable[[Asked], Awaitable[Reply]]
 
@@ -56,8 +58,9 @@ class Answerer:
         matter = question.matter
         about = matter or _NOTHING
         told = about.words
+        text = _without_names(question.text, about.job)
         understood = understand(
-            question.text,
+            text,
             about.hosts,
             about.logs_by_name,
             find_terms,
@@ -79,6 +82,14 @@ class Answerer:
                 ),
             )
         return await _TELLINGS[understood.intent](asked)
+
+
+def _without_names(text: str, job: JobFacts) -> str:
+    """The question without the job's id and name, by which the matter was found."""
+    for name in (job.job_id, job.name):
+        if name and len(name) > 2:
+            text = re.sub(rf"(?<![\w-])(?:job\s+)?{re.escape(name)}(?![\w-])", " ", text, flags=re.IGNORECASE)
+    return text if text.strip() else "why"
 
 
 _NOTHING = Matter(

@@ -28,7 +28,8 @@ def build_app(client: AsyncWebClient, commands: Commands, signing_secret: str = 
             user_name=command.get("user_name", ""),
             mark=command.get("trigger_id", ""),
         )
-        await answer.send(respond)
+        if answer is not None:
+            await answer.send(respond)
 
     app.command(COMMAND)(diagnose)
     return app

@@ -51,7 +51,8 @@ class Answered:
         await respond(text=text, response_type="ephemeral", unfurl_links=False)
 
 
-Answer = Callable[[Invocation], Awaitable[str | Answered]]
+Answer = Callable[[Invocation], Awaitable[str | Answered | None]]
+"""What answers a word; None: it has been answered otherwise, as by a modal."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +66,8 @@ class Commands:
 
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
+        self._otherwise: Answer | None = None
+        self._empty: Answer | None = None
         self.register("help", "this list", self._help)
 
     def register(self, word: str, summary: str, answer: Answer) -> None:
@@ -73,15 +76,29 @@ class Commands:
             raise ValueError(f"{COMMAND} {word} is registered twice")
         self._known[word] = _Known(summary, answer)
 
-    async def answer(self, line: str, user: str, channel: str, *, user_name: str = "", mark: str = "") -> Answered:
-        """Return the answer to what was typed behind the command; a failing answer is logged and owned up to."""
+    def register_rest(self, otherwise: Answer, empty: Answer) -> None:
+        """Let `otherwise` answer lines that begin with no known word, of which it is given all, and `empty` an empty line."""
+        self._otherwise, self._empty = otherwise, empty
+
+    async def answer(
+        self, line: str, user: str, channel: str, *, user_name: str = "", mark: str = ""
+    ) -> Answered | None:
+        """Return the answer to what was typed behind the command; a failing answer is logged and owned up to.
+
+        None: it has been answered otherwise.
+        """
         word, _, arguments = line.strip().partition(" ")
         asked = Invocation(user, channel, arguments.strip(), user_name, mark)
         known = self._known.get(word.lower() or "help")
-        if known is None:
+        chosen = known.answer if known else None
+        if not word and self._empty:
+            chosen = self._empty
+        elif chosen is None and self._otherwise:
+            chosen, asked = self._otherwise, Invocation(user, channel, line.strip(), user_name, mark)
+        if chosen is None:
             return Answered(f"I do not know {code(word, 60)}.\n{await self._help(asked)}")
         try:
-            answer = await known.answer(asked)
+            answer = await chosen(asked)
         except Exception:
             log.exception("slash command failed", extra={"word": word})
             return Answered(f"{mrkdwn(word, 60)} failed on my side. The service's log says why.")
@@ -89,4 +106,9 @@ class Commands:
 
     async def _help(self, asked: Invocation) -> str:  # noqa: ARG002
         words = [f"{code(f'{COMMAND} {word}', 80)}  {known.summary}" for word, known in sorted(self._known.items())]
+        if self._otherwise:
+            words.insert(
+                0,
+                f"{code(f'{COMMAND} JOB', 80)}  what is known of a job, or of the incident behind a link; add a question",
+            )
         return "\n".join(["What I understand:", *words, "Slack takes no slash commands in threads; use the channel."])
