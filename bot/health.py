@@ -67,6 +67,19 @@ class Health:
             problems["slack"] = "" if state.connected else state.detail
         return _answer(problems, notes)
 
+    async def in_a_line(self) -> str:
+        """Return how the service is, for people."""
+        if problem := await self._database_problem():
+            return f"The database {problem}."
+        ended = [task.get_name() for task in self.tasks if task.done()]
+        if ended:
+            return f"Not all is well: {', '.join(ended)} ended."
+        backlog = await self.repository.outbox.backlog()
+        if backlog.refused:
+            first = backlog.refused[0]
+            return f"Slack refuses {len(backlog.refused)} messages, first in {first.channel}: {first.remedy}."
+        return f"All is well; {backlog.waiting} messages wait to be sent." if backlog.waiting else "All is well."
+
     async def _ready_for_intake(self, _request: web.Request) -> web.Response:
         return _answer({"database": await self._database_problem()})
 

@@ -45,7 +45,7 @@ def configure(settings: Logging) -> None:
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(settings.level.upper())
-    for chatty in ("alembic", "slack_sdk", "slack_bolt", "aiosqlite", "asyncio"):
+    for chatty in ("alembic", "slack_sdk", "slack_bolt", "aiosqlite", "asyncio", "apscheduler", "httpx"):
         logging.getLogger(chatty).setLevel(max(logging.WARNING, root.level))
 
 

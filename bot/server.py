@@ -16,21 +16,15 @@ import structlog
 from sqlalchemy.exc import IntegrityError
 
 from bot import logging
+from bot.desk import Bells, open_desk
 from bot.health import Health
 from bot.intake.auth import hashed
-from bot.intake.openapi import Operation
 from bot.intake.routes import Intake
 from bot.metrics import Metrics
 from bot.outbox import Sender
 from bot.pipeline.loop import Pipeline
 from bot.pipeline.work import prepare
-from bot.settings import CannotStartError, Settings, SettingsInvalidError, SlackMode
-from bot.slack.app import EVENTS_PATH, build_app, events_handler
-from bot.slack.commands import Commands
-from bot.slack.connection import SocketConnection
-from bot.slack.console import ConsolePoster
-from bot.slack.contract import Poster
-from bot.slack.poster import SlackPoster, web_client
+from bot.settings import CannotStartError, Settings, SettingsInvalidError
 from bot.telling.herald import Herald
 from bot.telling.placing import placing
 from bot.wake import Wake
@@ -106,14 +100,29 @@ async def running(settings: Settings) -> AsyncIterator[Service]:
             stack.push_async_callback(workers.close)
             warming = asyncio.create_task(workers.warm_up())
             stack.callback(warming.cancel)
-        poster, connection, slack_routes = _slack(settings, folder)
-        sender = Sender(repository.outbox, poster, settings.outbox, metrics, mail, blobs)
+
+        def changed() -> None:
+            news.call()
+            due.call()
+
+        async def fitness() -> str:
+            return await health.in_a_line()
+
+        desk = open_desk(settings, folder, database, repository, Bells(changed, mail.call), fitness)
+        stack.push_async_callback(desk.close)
+        sender = Sender(repository.outbox, desk.poster, settings.outbox, metrics, mail, blobs)
+
+        def told() -> None:
+            mail.call()
+            desk.told()
+
         herald = Herald(
             repository=repository,
             public_url=str(settings.public_url) if settings.public_url else None,
-            link=poster.link,
+            link=desk.poster.link,
             wake=news,
-            said=mail.call,
+            said=told,
+            owner=desk.owner,
         )
         pipeline = Pipeline(
             repository=repository,
@@ -140,14 +149,14 @@ async def running(settings: Settings) -> AsyncIterator[Service]:
             changed=due.call,
             uploads=asyncio.Semaphore(settings.limits.uploads_at_once),
         )
-        health = Health(database, repository, metrics, connection)
-        health.described = [*intake.operations(), *health.operations(), *slack_routes]
-        if connection is not None:
-            await connection.start()
-            stack.push_async_callback(connection.stop)
+        health = Health(database, repository, metrics, desk.connection)
+        health.described = [*intake.operations(), *health.operations(), *desk.operations]
+        if desk.connection is not None:
+            await desk.connection.start()
         health.tasks = [
             asyncio.create_task(pipeline.run(), name="pipeline"),
             asyncio.create_task(herald.run(), name="herald"),
+            asyncio.create_task(desk.digests.run(), name="digest"),
             asyncio.create_task(sender.run(), name="outbox"),
         ]
         stack.push_async_callback(_end, health.tasks, sender)
@@ -221,20 +230,6 @@ async def _provision(settings: Settings, repository: Repository) -> None:
             raise SettingsInvalidError(f"clusters.{name}: another cluster has the same token") from error
         if done is not Provisioned.UNCHANGED:
             log.info("cluster provisioned", cluster=name, token=done.value)
-
-
-def _slack(settings: Settings, folder: Path) -> tuple[Poster, SocketConnection | None, list[Operation]]:
-    slack = settings.slack
-    if slack.mode is SlackMode.CONSOLE:
-        return ConsolePoster(folder / "console.jsonl"), None, []
-    client = web_client(slack.bot_token.get_secret_value(), str(slack.api_url))
-    secret = slack.signing_secret.get_secret_value()
-    app = build_app(client, Commands(), secret)
-    if slack.mode is SlackMode.SOCKET:
-        return SlackPoster(client), SocketConnection(app, slack.app_token.get_secret_value()), []
-    form = "application/x-www-form-urlencoded"
-    events = Operation("POST", EVENTS_PATH, "What Slack sends, signed", events_handler(app, secret), None, takes=form)
-    return SlackPoster(client), None, [events]
 
 
 def _salt(folder: Path) -> bytes:

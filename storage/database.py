@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,8 @@ class Database:
     def __init__(self, url: str) -> None:
         self.url = make_url(url)
         self._engine = create_async_engine(self.url)
+        # SQLite lets one write at a time and is not fair to those who wait; here they queue.
+        self._turn: AbstractAsyncContextManager[object] = asyncio.Lock() if self.is_sqlite else nullcontext()
         self._reading = self._engine.execution_options(reading=True)
         if self.is_sqlite:
             _prepare_sqlite(self._engine.sync_engine)
@@ -49,7 +52,7 @@ class Database:
     @asynccontextmanager
     async def writing(self) -> AsyncIterator[AsyncSession]:
         """Give a session that commits when the block ends, or rolls back when it raises."""
-        async with AsyncSession(self._engine, expire_on_commit=False) as session, session.begin():
+        async with self._turn, AsyncSession(self._engine, expire_on_commit=False) as session, session.begin():
             yield session
 
     async def migrate(self) -> None:

@@ -116,6 +116,7 @@ class ServiceProcess:
     """`firstfault serve` in a process of its own, which can be killed and started again on the same folder."""
 
     def __init__(self, folder: Path, slack: FakeSlack, session: aiohttp.ClientSession, **pipeline: float) -> None:
+        interval = pipeline.pop("channel_interval_seconds", 0)
         self.data = folder / "data"
         self.log = folder / "service.log"
         with socket.socket() as probe:
@@ -130,7 +131,7 @@ class ServiceProcess:
             f'slack = {{ mode = "http", channel = "{CHANNEL}", bot_token = "{BOT_TOKEN}", '
             f'signing_secret = "{SIGNING_SECRET}", api_url = "{slack.base_url}" }}\n'
             f"pipeline = {{ {', '.join(f'{name} = {value}' for name, value in pipeline.items())} }}\n"
-            "outbox = { channel_interval_seconds = 0, settle_seconds = 4 }\n"
+            f"outbox = {{ channel_interval_seconds = {interval}, settle_seconds = 4 }}\n"
         )
         self._process: asyncio.subprocess.Process | None = None
 

@@ -40,7 +40,7 @@ async def test_a_service_that_is_fit_says_so_of_every_part(tmp_path: Path, sessi
     async with running(settings_in(tmp_path)) as service:
         client = Client(session, service.url)
         assert await client.ask("GET", "/healthz", token=None) == (200, {"ok": True, "parts": {}})
-        parts = {"database": "ok", "pipeline": "ok", "herald": "ok", "outbox": "ok"}
+        parts = {"database": "ok", "pipeline": "ok", "herald": "ok", "digest": "ok", "outbox": "ok"}
         assert await client.ask("GET", "/readyz", token=None) == (200, {"ok": True, "parts": parts})
 
 
@@ -99,7 +99,9 @@ async def test_figures_count_what_happened(tmp_path: Path, session: aiohttp.Clie
         incident_id = await client.report()
         await client.incident(incident_id, lambda it: it["messages"])
         await client.ask("POST", "/v1/incidents", token="wrong")
-        figures = await metrics(client)
+        async with asyncio.timeout(30):
+            while (figures := await metrics(client))["firstfault_outbox_waiting"]:
+                await asyncio.sleep(0.05)
     assert figures['firstfault_intake_requests_total{route="/v1/incidents",status="202"}'] == 1
     assert figures['firstfault_intake_requests_total{route="/v1/incidents",status="401"}'] == 1
     assert figures['firstfault_diagnoses_total{outcome="failed"}'] >= 1
