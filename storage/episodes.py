@@ -16,6 +16,7 @@ from storage.database import Database
 from storage.folding import FAILED, muted
 from storage.incidents import IncidentView, view
 from storage.outbox import Draft, queue
+from storage.scope import told_in
 from storage.tables import Action, Episode, EpisodeState, Incident, IncidentNode, Message, Mute, Part, StoredDiagnosis
 from storage.types import utc_now
 
@@ -45,7 +46,7 @@ class EpisodeView:
     nodes: dict[str, list[str]]  # by incident, those that began it
     actions: list[Action]
     mutes: dict[str, Mute]  # by channel, those that hold
-    seen: Seen
+    seen: dict[str, Seen]  # by channel
     previous: Episode | None = None
     elsewhere: dict[str, Message] = field(default_factory=dict)  # messages of `previous`, or of the storm, by channel
 
@@ -154,7 +155,7 @@ async def episode_view(session: AsyncSession, episode_id: str) -> EpisodeView:
         nodes=await _nodes(session, [member.id for member in members]),
         actions=list(actions),
         mutes=await muted(session, episode.fingerprint, episode.channels),
-        seen=await _seen(session, episode),
+        seen={channel: await _seen(session, episode, channel) for channel in episode.channels},
         previous=previous,
         elsewhere=await _parents(session, other, episode.channels) if other else {},
     )
@@ -183,19 +184,26 @@ async def _nodes(session: AsyncSession, incidents: Sequence[str]) -> dict[str, l
     return nodes
 
 
-async def _seen(session: AsyncSession, episode: Episode) -> Seen:
+async def _seen(session: AsyncSession, episode: Episode, channel: str) -> Seen:
+    """Return what `channel` was told of this failure; what others were told alone does not show up in it."""
     if not episode.fingerprint or episode.cause == "unknown":
         return Seen()
-    same = [Incident.fingerprint == episode.fingerprint, Incident.outcome == FAILED]
-    count, first = (await session.execute(select(func.count(), func.min(Incident.created_at)).where(*same))).one()
+    same = (
+        col(Incident.fingerprint) == episode.fingerprint,
+        col(Incident.outcome) == FAILED,
+        told_in(channel),
+    )
+    counted = select(func.count(), func.min(Incident.created_at)).select_from(Incident).join(Episode)
+    count, first = (await session.execute(counted.where(*same))).one()
+    before = select(func.max(Incident.created_at)).select_from(Incident).join(Episode)
     last = await session.scalar(
-        select(func.max(Incident.created_at)).where(
-            *same, Incident.created_at < episode.opened_at, func.coalesce(Incident.episode_id, "") != episode.id
-        )
+        before.where(*same, Incident.created_at < episode.opened_at, Incident.episode_id != episode.id)
     )
     hosts = await session.execute(
         select(IncidentNode.host)
-        .join(Incident, col(Incident.id) == IncidentNode.incident_id)
+        .select_from(Incident)
+        .join(Episode)
+        .join(IncidentNode, col(IncidentNode.incident_id) == Incident.id)
         .where(*same, IncidentNode.part == Part.INITIATING)
         .group_by(IncidentNode.host)
         .order_by(func.count().desc(), IncidentNode.host)

@@ -5,18 +5,18 @@ Whoever asks in a channel sees what was told in that channel, and nothing else; 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, String, and_, cast, func, or_, true
+from sqlalchemy import ColumnElement, and_, func, or_
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col, select
 
 from storage.database import Database
 from storage.folding import FAILED
 from storage.past import UNKNOWN, Failure, OpenEpisode, Past, Period, Resolution, SeenBefore, Span
+from storage.scope import told_in
 from storage.tables import (
     Action,
     ActionKind,
@@ -62,7 +62,7 @@ class Histories:
             )
             resolved = await session.scalar(
                 select(Episode)
-                .where(Episode.fingerprint == fingerprint, col(Episode.resolved_at).is_not(None), _told_in(channel))
+                .where(Episode.fingerprint == fingerprint, col(Episode.resolved_at).is_not(None), told_in(channel))
                 .order_by(col(Episode.resolved_at).desc())
                 .limit(1)
             )
@@ -113,7 +113,7 @@ class Histories:
             wrong = await session.scalar(
                 select(func.count(func.distinct(Action.episode_id)))
                 .join(Episode, col(Episode.id) == Action.episode_id)
-                .where(Action.kind == ActionKind.WRONG, *_between(Action.at, start, end), _told_in(channel))
+                .where(Action.kind == ActionKind.WRONG, *_between(Action.at, start, end), told_in(channel))
             )
             closed = list(resolved)
             open_now = await _open(session, channel, MAX_OPEN)
@@ -167,16 +167,9 @@ class Histories:
             return await session.scalar(select(func.min(Cluster.created_at)))
 
 
-def _told_in(channel: str | None) -> ColumnElement[bool]:
-    """Episodes told in `channel`. JSON lists are text alike on both databases, and quotes end a channel's id."""
-    if channel is None:
-        return true()
-    return cast(col(Episode.channels), String).contains(json.dumps(channel), autoescape=True)
-
-
 def _failed(channel: str | None) -> ColumnElement[bool]:
     failed = col(Incident.outcome) == FAILED
-    return failed if channel is None else and_(failed, _told_in(channel))
+    return failed if channel is None else and_(failed, told_in(channel))
 
 
 def _joined(query: Rows) -> Rows:
@@ -189,7 +182,7 @@ def _between(moment: Any, start: datetime, end: datetime) -> tuple[ColumnElement
 
 def _standing(channel: str | None) -> tuple[ColumnElement[bool], ...]:
     """Episodes that no storm took over."""
-    return col(Episode.merged_id).is_(None), _told_in(channel)
+    return col(Episode.merged_id).is_(None), told_in(channel)
 
 
 def _kinds(start: datetime, end: datetime) -> Rows:

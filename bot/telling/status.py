@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from bot.slack.contract import Before, IncidentStatus, Member, Posted, State
-from storage.episodes import EpisodeView
+from storage.episodes import EpisodeView, Seen
 from storage.tables import EpisodeState, Incident
 
 _STATES = {
@@ -30,6 +30,7 @@ class Surroundings:
 def status(view: EpisodeView, channel: str, around: Surroundings) -> IncidentStatus:
     """Return what the message in `channel` knows besides the diagnosis."""
     episode, lead, mute = view.episode, view.lead, view.mutes.get(channel)
+    seen = view.seen.get(channel, Seen())
     state = _STATES[EpisodeState(episode.state)]
     if mute is not None and state is not State.RESOLVED:
         state = State.MUTED
@@ -39,10 +40,10 @@ def status(view: EpisodeView, channel: str, around: Surroundings) -> IncidentSta
         url=f"{url.rstrip('/')}/v1/incidents/{lead.incident.id}" if url else None,
         reported=lead.nodes_reported,
         expected=lead.incident.expected_reporters,
-        occurrences=view.seen.count,
-        first_seen=view.seen.first or lead.incident.created_at,
-        last_seen=view.seen.last_before,
-        nodes=view.seen.nodes,
+        occurrences=seen.count,
+        first_seen=seen.first or lead.incident.created_at,
+        last_seen=seen.last_before,
+        nodes=seen.nodes,
         episode_id=episode.id,
         owner=around.owner,
         acknowledged_by=episode.acknowledged_by,

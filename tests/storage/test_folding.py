@@ -89,8 +89,8 @@ async def test_after_it_was_resolved_it_is_a_new_episode_that_knows_the_old(
     view = await repository.episodes.view(second)
     assert view.previous is not None
     assert (view.previous.id, view.previous.resolved_by, view.previous.resolution) == (first, ALICE, "node drained")
-    assert (view.seen.count, view.seen.nodes) == (2, ("gpu-n17",))
-    assert view.seen.last_before is not None
+    assert (view.seen["C1"].count, view.seen["C1"].nodes) == (2, ("gpu-n17",))
+    assert view.seen["C1"].last_before is not None
 
 
 async def test_after_the_window_it_is_a_new_episode(repository: Repository, failures: Failures) -> None:
@@ -170,3 +170,12 @@ async def test_a_failure_that_was_none_after_all_lets_another_lead(repository: R
     assert (view.lead.incident.id, view.episode.cause) == (second, "gpu-oom")
     assert [member.id for member in view.members] == [second]
     assert await failures.episode(first) == view.episode.id
+
+
+async def test_a_channel_counts_only_what_it_was_told(repository: Repository, failures: Failures) -> None:
+    secret = Placing(("G0SECRET",), Reach.SITE)
+    for number in range(3):
+        await failures.fail(str(number), hosts=("gpu-secret",), placing=secret)
+    episode = await failures.episode(await failures.fail("9", hosts=("gpu-n17",)))
+    seen = (await repository.episodes.view(episode)).seen
+    assert (set(seen), seen["C1"].count, seen["C1"].nodes, seen["C1"].last_before) == ({"C1"}, 1, ("gpu-n17",), None)
