@@ -104,6 +104,9 @@ class StreamReader:
                 index = stop + 1
 
     def _read_raw(self, raw: str | bytes, at: _At, candidate: Candidate | None) -> None:
+        if not raw and not self._tracebacks and not self._stacks and self._naming is None:
+            self._order += 1  # millions of blank lines fit into a small archive
+            return
         finished = candidate is not None and not candidate.marks.isdisjoint(FINISHED)
         if candidate is not None and not candidate.entries and candidate.marks <= FINISHED:
             candidate = None

@@ -119,7 +119,7 @@ def _check_line_exists(logs: Path, source: str, line: int, text: str) -> None:
 
 def _plain(text: str) -> str:
     """The line without escapes and control characters, however long it is."""
-    return _CONTROL.sub("", _ANSI.sub("", text))
+    return "".join(_CONTROL.sub("", _ANSI.sub("", piece)) for piece in text.split("\r"))
 
 
 def check_line(line: str) -> None:

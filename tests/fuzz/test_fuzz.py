@@ -10,7 +10,7 @@ from tests.fuzz.corpus import FOUND
 from tests.fuzz.properties import check_found
 from tests.fuzz.targets import fuzzed, hook
 
-EXAMPLES = {"bundles": 25, "single_lines": 400, "redaction": 400, "redaction_of_the_hook": 200}
+EXAMPLES = {"bundles": 20, "single_lines": 150, "redaction": 150, "redaction_of_the_hook": 80}
 
 
 @pytest.mark.parametrize("target", EXAMPLES)
