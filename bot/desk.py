@@ -10,21 +10,29 @@ from pathlib import Path
 from slack_bolt.async_app import AsyncApp
 from slack_sdk.web.async_client import AsyncWebClient
 
+from bot.answers import command
+from bot.answers import slack as questions
+from bot.answers.answerer import Answerer
+from bot.answers.command import Asking
+from bot.answers.slack import Listening
+from bot.answers.stored import Finder
+from bot.answers.uploads import Uploads
 from bot.digest.task import Digests
 from bot.doctor.examine import check_at_start
 from bot.intake.openapi import Operation
 from bot.settings import Settings, SlackMode
-from bot.slack import actions, words
+from bot.slack import actions, home, words
 from bot.slack.app import EVENTS_PATH, build_app, events_handler
 from bot.slack.commands import Commands
 from bot.slack.connection import SocketConnection
 from bot.slack.console import ConsolePoster
 from bot.slack.contract import Poster
 from bot.slack.home import Home
-from bot.slack.home import register as register_home
 from bot.slack.people import people_of
 from bot.slack.poster import SlackPoster, web_client
 from bot.telling.herald import nobody
+from bot.workers import Workers
+from storage.blobs import BlobStore
 from storage.database import Database
 from storage.history import Histories
 from storage.repository import Repository
@@ -62,6 +70,17 @@ class Desk:
 
 
 @dataclass(frozen=True)
+class Archive:
+    """What the desk looks things up in. `workers` diagnose what people hand in, in `folder`."""
+
+    database: Database
+    repository: Repository
+    blobs: BlobStore
+    workers: Workers
+    folder: Path
+
+
+@dataclass(frozen=True)
 class Bells:
     """Whom the desk wakes: `changed` when people have changed an episode, `queued` when there is something to send."""
 
@@ -72,8 +91,7 @@ class Bells:
 def open_desk(
     settings: Settings,
     folder: Path,
-    database: Database,
-    repository: Repository,
+    archive: Archive,
     bells: Bells,
     health: Callable[[], Awaitable[str]],
 ) -> Desk:
@@ -81,13 +99,14 @@ def open_desk(
     slack = settings.slack
     if slack.mode is SlackMode.CONSOLE:
         poster = ConsolePoster(folder / "console.jsonl")
-        return Desk(poster, _digests(settings, database, bells, poster, native=False))
+        return Desk(poster, _digests(settings, archive.database, bells, poster, native=False))
     client = web_client(slack.bot_token.get_secret_value(), str(slack.api_url))
     online = SlackPoster(client)
-    desk = Desk(online, _digests(settings, database, bells, online, native=True))
+    desk = Desk(online, _digests(settings, archive.database, bells, online, native=True))
     secret = slack.signing_secret.get_secret_value()
-    app = build_app(client, _commands(desk, database, repository, bells, health), secret)
-    _listen(app, client, desk, settings, database, repository, bells)
+    commands = _commands(desk, archive, bells, health)
+    app = build_app(client, commands, secret)
+    _listen(app, commands, desk, client, settings, archive, bells)
     if slack.mode is SlackMode.SOCKET:
         desk.connection = SocketConnection(app, slack.app_token.get_secret_value())
     else:
@@ -103,14 +122,12 @@ def _digests(settings: Settings, database: Database, bells: Bells, poster: Poste
     return Digests(database, schedules, queued=bells.queued, link=poster.link, native=native)
 
 
-def _commands(
-    desk: Desk, database: Database, repository: Repository, bells: Bells, health: Callable[[], Awaitable[str]]
-) -> Commands:
+def _commands(desk: Desk, archive: Archive, bells: Bells, health: Callable[[], Awaitable[str]]) -> Commands:
     commands = Commands()
     words.register(
         commands,
-        histories=Histories(database),
-        actions=repository.actions,
+        histories=Histories(archive.database),
+        actions=archive.repository.actions,
         digests=desk.digests,
         health=health,
         changed=bells.changed,
@@ -121,15 +138,20 @@ def _commands(
 
 def _listen(
     app: AsyncApp,
-    client: AsyncWebClient,
+    commands: Commands,
     desk: Desk,
+    client: AsyncWebClient,
     settings: Settings,
-    database: Database,
-    repository: Repository,
+    archive: Archive,
     bells: Bells,
 ) -> None:
+    repository, histories = archive.repository, Histories(archive.database)
     people = people_of(settings.slack, client)
     desk.owner = people.slack_id
-    desk.home = Home(client, Histories(database), people.scheduler_users, desk.poster.link)
+    desk.home = Home(client, histories, people.scheduler_users, desk.poster.link)
+    finder = Finder(repository, histories, archive.blobs, people.scheduler_users)
+    uploads, answerer = Uploads(client, archive.workers, archive.folder), Answerer()
     actions.register(app, repository, bells.changed)
-    register_home(app, desk.home)
+    home.register(app, desk.home)
+    questions.register(app, Listening(finder, answerer, repository.outbox, uploads, bells.queued))
+    command.register(app, commands, Asking(finder, answerer, uploads, client))

@@ -16,7 +16,7 @@ import structlog
 from sqlalchemy.exc import IntegrityError
 
 from bot import logging
-from bot.desk import Bells, open_desk
+from bot.desk import Archive, Bells, open_desk
 from bot.health import Health
 from bot.intake.auth import hashed
 from bot.intake.routes import Intake
@@ -108,7 +108,9 @@ async def running(settings: Settings) -> AsyncIterator[Service]:
         async def fitness() -> str:
             return await health.in_a_line()
 
-        desk = open_desk(settings, folder, database, repository, Bells(changed, mail.call), fitness)
+        work = _emptied(folder / "work")
+        archive = Archive(database, repository, blobs, readers, work)
+        desk = open_desk(settings, folder, archive, Bells(changed, mail.call), fitness)
         stack.push_async_callback(desk.close)
         sender = Sender(repository.outbox, desk.poster, settings.outbox, metrics, mail, blobs)
 
@@ -127,7 +129,7 @@ async def running(settings: Settings) -> AsyncIterator[Service]:
         pipeline = Pipeline(
             repository=repository,
             blobs=blobs,
-            folder=_emptied(folder / "work"),
+            folder=work,
             workers=readers,
             slots=settings.pipeline.workers,
             timeout=settings.pipeline.timeout_seconds,
