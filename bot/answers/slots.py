@@ -114,9 +114,11 @@ def _hosts(found: Slots, rest: str, hosts: Iterable[str]) -> str:
         rest = _take(found.hosts, rest, host, plain(host))
     for host in known:  # the short name, and the end that people call it by: "n17" for "gpu-n17"
         name = plain(host)
-        for form in (name.split(".")[0], name.split(".")[0].rsplit("-", 1)[-1]):
-            unique = sum(plain(other).split(".")[0].rsplit("-", 1)[-1] == form for other in known) == 1
-            if len(form) >= 3 and unique and any(character.isdigit() for character in form) and not form.isdigit():
+        short = name.split(".")[0]
+        for form in (short, short.rsplit("-", 1)[-1]):
+            ends = [plain(other).split(".")[0].rsplit("-", 1)[-1] for other in known]
+            telling = form == short or (ends.count(form) == 1 and any(character.isdigit() for character in form))
+            if len(form) >= 3 and telling and not form.isdigit():
                 rest = _take(found.hosts, rest, host, form)
         number = re.search(r"(\d+)$", name.split(".")[0])
         if number and sum(plain(other).split(".")[0].endswith(number[1]) for other in known) == 1:

@@ -13,9 +13,10 @@ import pytest
 import yaml
 
 from bot.answers.answerer import Answerer, Question
-from bot.answers.rendering import as_text
+from bot.answers.rendering import as_message, as_text
 from bot.answers.reply import Reply
 from bot.cli.ask import matter_of
+from tests.slack import blockkit
 
 FOLDER = Path(__file__).parent
 CASES = FOLDER.parent / "cases"
@@ -90,3 +91,10 @@ def test_every_answer_about_the_failure_cites_a_line(asked: list[Asked]) -> None
     honest = ("nothing shows", "there is no rank", "no line of it is known", "none of them")
     speechless = [one for one in bare if not any(words in as_text(one.reply, width=100).casefold() for words in honest)]
     assert not speechless, _listed(speechless)
+
+
+def test_every_answer_can_be_posted(asked: list[Asked]) -> None:
+    faults = {
+        one.text: found for one in asked if (found := blockkit.message_problems(as_message(one.reply).blocks, []))
+    }
+    assert not faults
