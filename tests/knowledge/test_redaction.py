@@ -66,7 +66,7 @@ SECRETS = [
     ("hunter2", "+ curl -sS -u train:{} https://data.example.org/shard"),
     ("hunter2", "curl --user train:{} -o x"),
     ("hunter2", "curl -sutrain:{} x"),
-    ("hunter2", "+ docker login -u train -p {} registry.example.org"),
+    ("hunter2", "+ docker login -u train -p {} images.example.org"),
     ("hunter2", "['podman', 'login', '-p', '{}', 'registry']"),
     ("hunter2", "sshpass -p {} ssh gpu-n1"),
     ("hunter2", "sshpass -p'{}' ssh gpu-n1"),
@@ -83,7 +83,7 @@ SECRETS = [
     ("abcdefghijklmnop", "export COMET_API_KEY={}"),
     ("abcdefghij", "declare -x MLFLOW_TRACKING_TOKEN='{}'"),
     ("abcdefghij", "NEPTUNE_API_TOKEN={}"),
-    ("abcdefghij", "environ({{'HOME': '/root', 'WANDB_API_KEY': '{}', 'RANK': '3'}})"),
+    ("abcdefghij", "environ({{'HOME': '/home/alice', 'WANDB_API_KEY': '{}', 'RANK': '3'}})"),
     ("abc", '{{"name": "HF_TOKEN", "value": "{}"}}'),
     ("hunter2", "  DB_PASSWORD:                         {}"),
     ("abcdefghijklmnopqrst", "https://discord.com/api/webhooks/123456/{}"),
@@ -150,7 +150,7 @@ KEPT = [
     "git@git.example.org:team/train.git at 0123456789abcdef0123456789abcdef01234567",
     "systemd: user@1000.service: Failed, nv-hostengine@0.service restarted, load actor@12.safetensors",
     "cookie: 0x7f21 magic cookie mismatch, cookies disabled",
-    "Container image registry.example.org/train@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+    "Container image images.example.org/train@sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
     "ncclUniqueId 0x9d0bb3d4b5a1d7d8 comm 0x55f0aa12 nranks 64 localRanks 8 - Init COMPLETE",
     "saved /ckpt/global_step12000/mp_rank_03_model_states.pt and checkpoint-12000/optimizer.bin",
     "HF_TOKEN:    <set to the key 'token' in secret 'hf'>  Optional: false",
@@ -221,7 +221,7 @@ def test_characters_that_nobody_sees_hide_no_secret_wherever_they_stand(unseen: 
 
 
 def test_variables_that_only_nuls_part_are_told_apart() -> None:
-    environ = b"HOME=/root\0WANDB_API_KEY=abcdef\0RANK=3\0HF_X=hf_abcdefghijklmnopqrstuvwxyz0123456789\0"
+    environ = b"HOME=/home/alice\0WANDB_API_KEY=abcdef\0RANK=3\0HF_X=hf_abcdefghijklmnopqrstuvwxyz0123456789\0"
     assert b"abcdef" not in redact_bytes(environ)
 
 
