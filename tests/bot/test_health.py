@@ -100,7 +100,7 @@ async def test_figures_count_what_happened(tmp_path: Path, session: aiohttp.Clie
         await client.incident(incident_id, lambda it: it["messages"])
         await client.ask("POST", "/v1/incidents", token="wrong")
         async with asyncio.timeout(30):
-            while (figures := await metrics(client))["firstfault_outbox_waiting"]:
+            while (figures := await metrics(client))["firstfault_outbox_waiting"]:  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
     assert figures['firstfault_intake_requests_total{route="/v1/incidents",status="202"}'] == 1
     assert figures['firstfault_intake_requests_total{route="/v1/incidents",status="401"}'] == 1
