@@ -27,6 +27,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from bot.answers.settings import Answers
 from bot.digest.settings import Digest
 from bot.routing.settings import Route, Routing
 from bot.section import Section
@@ -213,6 +214,7 @@ class Settings(BaseSettings):
     routes: tuple[Route, ...] = ()
     routing: Routing = Routing()
     digest: Digest = Digest()
+    answers: Answers = Answers()
     limits: Limits = Limits()
     pipeline: Pipeline = Pipeline()
     folding: Folding = Folding()

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from bot.answers.asked import Asked
 from bot.answers.matter import Matter
+from bot.answers.model import Helper
 from bot.answers.reply import Reply, Words
 from bot.answers.telling import culprit, doubt, meaning, others, past, remedy, speech, story
 from bot.answers.telling.asking import help_, not_understood
@@ -51,7 +52,13 @@ class Question:
 
 
 class Answerer:
-    """Answers questions from stored evidence. What it does not understand, it says so, with a list of what can be asked."""
+    """Answers questions from stored evidence. What it does not understand, it says so, with a list of what can be asked.
+
+    `helper` may answer what is a question about the matter and fits no intent.
+    """
+
+    def __init__(self, helper: Helper | None = None) -> None:
+        self._helper = helper
 
     async def answer(self, question: Question) -> Reply:
         """Return the reply. The text of the question and of logs is data: nothing in it is ever done."""
@@ -70,7 +77,8 @@ class Answerer:
         if understood.intent == "help":
             return help_()
         if not understood.intent:
-            return not_understood()
+            helped = await self._helper.answer(text, matter) if self._helper and matter else None
+            return helped or not_understood()
         asked = Asked(about, understood.intent, understood.slots, understood.meanings, question.text)
         if matter is None and not (understood.intent == "explain" and understood.slots.terms):
             return Reply(
