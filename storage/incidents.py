@@ -193,6 +193,16 @@ class Incidents:
             incident = await session.get(Incident, incident_id)
             return incident is not None and incident.cluster_id == cluster_id
 
+    async def named(self, name: str) -> str | None:
+        """Return the incident of this id or, the newest where there are several, of this job."""
+        async with self._database.reading() as session:
+            return await session.scalar(
+                select(Incident.id)
+                .where(or_(col(Incident.id) == name, col(Incident.job_id) == name))
+                .order_by(col(Incident.created_at).desc())
+                .limit(1)
+            )
+
     async def view(self, incident_id: str) -> IncidentView:
         """Return everything about an incident. Raises LookupError where there is none."""
         async with self._database.reading() as session:

@@ -225,6 +225,27 @@ def cluster_add(
     raise typer.Exit(add(name, config, renew=renew))
 
 
+cases = typer.Typer(no_args_is_help=True, help="Incidents as cases with known truth.")
+app.add_typer(cases, name="case")
+
+
+@cases.command("export")
+def case_export(
+    named: Annotated[str, typer.Argument(metavar="ID", help="An incident's id, or a job's.")],
+    into: Annotated[Path | None, typer.Option("--into", metavar="FOLDER", help="Where to; made anew.")] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML; the environment wins over it.")
+    ] = None,
+) -> None:
+    """Write an incident as a case folder with the site's names taken out, and with the corrections people made.
+
+    Exit status: 0 written, 1 there is no such incident or it cannot be written, 2 a setting is wrong.
+    """
+    from bot.cli.case import export
+
+    raise typer.Exit(export(named, into, config))
+
+
 @app.command()
 def demo() -> None:
     """Replay a real failed job of 8 ranks through hook and service, with this terminal in place of Slack."""

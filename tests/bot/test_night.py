@@ -141,7 +141,7 @@ async def test_a_mute_keeps_a_channel_quiet(night: Night) -> None:
 async def test_the_slash_command_finds_the_job_and_the_channels_state(night: Night) -> None:
     await night.fails("48213")
     for line, expected in (("48213", ".log:"), ("status", "48213"), ("history", "48213"), ("digest", "1")):
-        heard = len(night.slack.responses)
+        night.slack.responses.clear()
         await night.slack.slash(line)
-        await night.until(lambda heard=heard: len(night.slack.responses) > heard)
+        await night.until(lambda: night.slack.responses)
         assert expected in json.dumps(night.slack.responses[-1]), line
