@@ -48,6 +48,8 @@ _KINDS = {  # the words of others, and our causes: the first that match are mean
     "exception": (r"\w+(?:Error|Exception)\b|observed_(?:failure|exception)|traceback|assertion", "error|exception"),
 }
 
+_PACKAGES = ("gpualert", "slurmpast", "NVIDIA restart agent")  # what has to be installed, as the names of peers begin
+
 _GPUALERT = (
     "import sys\nfrom gpualert.parse_errors import parse_errors\n"
     "print(parse_errors('', sys.stdin.read(), 1).split('\\nSuggestion: ')[0])"
@@ -71,6 +73,7 @@ def compare(limit: int | None = None) -> Section:
         "torchrun's own word (torchelastic)": torchelastic,
         **_installed(),
     }
+    absent = [name for name in _PACKAGES if not any(peer.startswith(name) for peer in peers)]
     truths = [case.truth for case in cases]
     answers, seconds = _ours(cases)
     rows = [_row("**Firstfault**", truths, answers, seconds, side=1)]
@@ -88,7 +91,8 @@ def compare(limit: int | None = None) -> Section:
         f"{len(cases)} failed jobs of `tests/cases`. The others get every line with the rank that wrote it, as our reader "
         "tells it. A rank is right when it is one that may be named, or nobody is named where that is right; a cause when "
         "it is of the right kind of nine. NVIDIA's agent was made to decide on restarts from one log, without its "
-        "language model here; gpualert and slurmpast name no ranks. Our own figures are on cases that we could tune to.",
+        "language model here; gpualert and slurmpast name no ranks. Our own figures are on cases that we could tune to."
+        + (f" Could not be installed here, so not asked: {', '.join(absent)}." if absent else ""),
         ["", "rank right", "rank right where one must be named", "kind of cause right", "answers at all", "ms a case"],
         rows,
     )

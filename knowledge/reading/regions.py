@@ -16,7 +16,7 @@ from knowledge.scanning import LiteralScanner
 
 PIECE = 256 << 10  # bytes searched at once: few enough to stay in the core's own cache; longer lines are cut
 BEFORE, AFTER = 2 << 10, 12 << 10  # bytes read round a hit
-_DEAF = 3  # pieces in which a storm drowns all else before it is no longer looked for
+_DEAF = 2  # pieces in which a storm drowns all else before it is no longer looked for
 
 
 @dataclass(slots=True, frozen=True)
