@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,19 +15,20 @@ from bot.answers import command
 from bot.answers import slack as questions
 from bot.answers.answerer import Answerer
 from bot.answers.command import Asking
+from bot.answers.model import Helper, ModelMissingError, helper_of
 from bot.answers.slack import Listening
 from bot.answers.stored import Finder
 from bot.answers.uploads import Uploads
 from bot.digest.task import Digests
 from bot.doctor.examine import check_at_start
 from bot.intake.openapi import Operation
-from bot.settings import Settings, SlackMode
+from bot.settings import CannotStartError, Settings, SlackMode
 from bot.slack import actions, home, words
 from bot.slack.app import EVENTS_PATH, build_app, events_handler
 from bot.slack.commands import Commands
 from bot.slack.connection import SocketConnection
 from bot.slack.console import ConsolePoster
-from bot.slack.contract import Poster
+from bot.slack.contract import Poster, PosterError
 from bot.slack.home import Home
 from bot.slack.people import people_of
 from bot.slack.poster import SlackPoster, web_client
@@ -113,8 +115,15 @@ def open_desk(
         form = "application/x-www-form-urlencoded"
         handler = events_handler(app, secret)
         desk.operations = [Operation("POST", EVENTS_PATH, "What Slack sends, signed", handler, None, takes=form)]
+    desk.beside(_introduced(online))
     desk.beside(check_at_start(settings, client))
     return desk
+
+
+async def _introduced(poster: SlackPoster) -> None:
+    """Links need to know the workspace; without an answer the first post asks again."""
+    with suppress(PosterError):
+        await poster.introduce()
 
 
 def _digests(settings: Settings, database: Database, bells: Bells, poster: Poster, *, native: bool) -> Digests:
@@ -150,8 +159,15 @@ def _listen(
     desk.owner = people.slack_id
     desk.home = Home(client, histories, people.scheduler_users, desk.poster.link)
     finder = Finder(repository, histories, archive.blobs, people.scheduler_users)
-    uploads, answerer = Uploads(client, archive.workers, archive.folder), Answerer()
+    uploads, answerer = Uploads(client, archive.workers, archive.folder), Answerer(_helper(settings))
     actions.register(app, repository, bells.changed)
     home.register(app, desk.home)
     questions.register(app, Listening(finder, answerer, repository.outbox, uploads, bells.queued))
     command.register(app, commands, Asking(finder, answerer, uploads, client))
+
+
+def _helper(settings: Settings) -> Helper | None:
+    try:
+        return helper_of(settings.answers.model)
+    except ModelMissingError as error:
+        raise CannotStartError(str(error)) from error

@@ -17,7 +17,18 @@ from storage.folding import FAILED, muted
 from storage.incidents import IncidentView, view
 from storage.outbox import Draft, queue
 from storage.scope import told_in
-from storage.tables import Action, Episode, EpisodeState, Incident, IncidentNode, Message, Mute, Part, StoredDiagnosis
+from storage.tables import (
+    Action,
+    ActionKind,
+    Episode,
+    EpisodeState,
+    Incident,
+    IncidentNode,
+    Message,
+    Mute,
+    Part,
+    StoredDiagnosis,
+)
 from storage.types import utc_now
 
 MAX_MEMBERS = 100
@@ -48,6 +59,7 @@ class EpisodeView:
     mutes: dict[str, Mute]  # by channel, those that hold
     seen: dict[str, Seen]  # by channel
     previous: Episode | None = None
+    resolver: str | None = None  # the name of the person who resolved `previous`
     elsewhere: dict[str, Message] = field(default_factory=dict)  # messages of `previous`, or of the storm, by channel
 
 
@@ -157,6 +169,7 @@ async def episode_view(session: AsyncSession, episode_id: str) -> EpisodeView:
         mutes=await muted(session, episode.fingerprint, episode.channels),
         seen={channel: await _seen(session, episode, channel) for channel in episode.channels},
         previous=previous,
+        resolver=await _resolver(session, previous.id) if previous else None,
         elsewhere=await _parents(session, other, episode.channels) if other else {},
     )
 
@@ -210,6 +223,15 @@ async def _seen(session: AsyncSession, episode: Episode, channel: str) -> Seen:
         .limit(5)
     )
     return Seen(max(1, count), first, last, tuple(hosts.scalars()))
+
+
+async def _resolver(session: AsyncSession, episode_id: str) -> str | None:
+    return await session.scalar(
+        select(Action.user_name)
+        .where(Action.episode_id == episode_id, Action.kind == ActionKind.RESOLVE)
+        .order_by(col(Action.id).desc())
+        .limit(1)
+    )
 
 
 async def _parents(session: AsyncSession, episode_id: str, channels: Sequence[str]) -> dict[str, Message]:

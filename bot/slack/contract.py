@@ -34,9 +34,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """How an earlier episode of the same failure ended: who resolved it, how, and where its message stands."""
+    """How an earlier episode of the same failure ended: who resolved it, how, and where its message stands.
 
-    resolved_by: str | None  # Slack's id of a person
+    `resolved_by` is a name, not an id: who dealt with it then is not to be woken by the news that it is back.
+    """
+
+    resolved_by: str | None
     resolved_at: datetime | None
     resolution: str | None
     note: str | None

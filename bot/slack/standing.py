@@ -39,7 +39,8 @@ def seen(status: IncidentStatus, now: datetime | None) -> str:
 
 def _last_time(before: Before) -> str:
     if before.resolution or before.resolved_by:
-        said = f"Last time resolved{_by(before.resolved_by, None)}{_how(before.resolution, before.note)}"
+        by = f" by {mrkdwn(before.resolved_by, 80)}" if before.resolved_by else ""
+        said = f"Last time resolved{by}{_how(before.resolution, before.note)}"
     else:
         said = "Last time nobody said how it was resolved"
     return f"{said} · {link(before.link, 'earlier message')}" if before.link else said

@@ -81,7 +81,7 @@ def _before(view: EpisodeView, channel: str, link: Link) -> Before | None:
         return None
     message = view.elsewhere.get(channel) if view.episode.merged_id is None else None
     return Before(
-        resolved_by=earlier.resolved_by,
+        resolved_by=view.resolver,
         resolved_at=earlier.resolved_at,
         resolution=earlier.resolution,
         note=earlier.note,

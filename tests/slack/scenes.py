@@ -32,7 +32,7 @@ def standing(**more: Any) -> IncidentStatus:
         "last_seen": datetime(2026, 11, 14, tzinfo=UTC),
         "nodes": ("gpu-n17", "gpu-n03"),
         "before": Before(
-            "U0BOB", datetime(2026, 11, 14, tzinfo=UTC), "node-drained", "GPU reseated by the vendor", LINK
+            "bob", datetime(2026, 11, 14, tzinfo=UTC), "node-drained", "GPU reseated by the vendor", LINK
         ),
     }
     return replace(status, **(known | more))

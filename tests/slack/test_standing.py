@@ -169,7 +169,7 @@ def test_a_recovered_job_is_blue_until_somebody_closes_it() -> None:
 def test_recurrence_says_when_where_and_how_it_ended_last_time() -> None:
     line = shown(scenes.lost_gpu()).split("\n")[-1]
     assert line == (
-        "| 3rd time since 2 Nov, last on 14 Nov, on gpu-n17, gpu-n03. Last time resolved by @U0BOB: node drained, "
+        "| 3rd time since 2 Nov, last on 14 Nov, on gpu-n17, gpu-n03. Last time resolved by bob: node drained, "
         f"“GPU reseated by the vendor” · earlier message: {scenes.LINK}"
     )
 

@@ -89,6 +89,7 @@ async def test_after_it_was_resolved_it_is_a_new_episode_that_knows_the_old(
     view = await repository.episodes.view(second)
     assert view.previous is not None
     assert (view.previous.id, view.previous.resolved_by, view.previous.resolution) == (first, ALICE, "node drained")
+    assert view.resolver == "alice"
     assert (view.seen["C1"].count, view.seen["C1"].nodes) == (2, ("gpu-n17",))
     assert view.seen["C1"].last_before is not None
 
