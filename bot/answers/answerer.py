@@ -7,11 +7,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 from bot.answers.asked import Asked
-from bot.answers.matter import Matter
+from bot.answers.matter import Matter, Neighbourhood
 from bot.answers.model import Helper
 from bot.answers.reply import Reply, Words
 from bot.answers.telling import culprit, doubt, meaning, others, past, remedy, speech, story
-from bot.answers.telling.asking import help_, not_understood
+from bot.answers.telling.asking import digest, help_, not_understood
 from bot.answers.terms import find_terms, trade
 from bot.answers.understanding import understand
 from knowledge.diagnosis import CauseFound, Diagnosis, Outcome
@@ -41,14 +41,21 @@ _TELLINGS: Mapping[str, Telling] = {
 }
 
 
+_ALWAYS: Mapping[str, Callable[[], Reply]] = {"help": help_, "digest": digest}
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What was asked, and about what. `matter` is None where no incident is meant, or none that may be seen there."""
+    """What was asked, and about what. `matter` is None where no incident is meant, or none that may be seen there.
+
+    `around` is what may be told of where there is no matter.
+    """
 
     text: str
     matter: Matter | None
     user: str = ""
     channel: str = ""
+    around: Neighbourhood | None = None
 
 
 class Answerer:
@@ -74,12 +81,14 @@ class Answerer:
             homely=lambda word: word in told or word in trade(),
             told=told.__contains__,
         )
-        if understood.intent == "help":
-            return help_()
+        if understood.intent in _ALWAYS:
+            return _ALWAYS[understood.intent]()
         if not understood.intent:
             helped = await self._helper.answer(text, matter) if self._helper and matter else None
             return helped or not_understood()
         asked = Asked(about, understood.intent, understood.slots, understood.meanings, question.text)
+        if matter is None and understood.intent == "hit" and question.around is not None:
+            return await past.open_now(await question.around.others())
         if matter is None and not (understood.intent == "explain" and understood.slots.terms):
             return Reply(
                 understood.intent,

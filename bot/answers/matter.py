@@ -48,15 +48,19 @@ class EarlierRun:
     cause: str
 
 
-class Surroundings(Protocol):
+class Neighbourhood(Protocol):
+    """What else is open, as far as whoever asks may know it."""
+
+    async def others(self) -> Sequence[OpenEpisode]:
+        """Return other failures that are open now, the newest first."""
+        ...
+
+
+class Surroundings(Neighbourhood, Protocol):
     """What the service knows beyond this incident, as far as whoever asks may know it."""
 
     async def seen(self) -> SeenBefore:
         """Return how often this failure was seen."""
-        ...
-
-    async def others(self) -> Sequence[OpenEpisode]:
-        """Return other failures that are open now."""
         ...
 
     async def care(self) -> Care:

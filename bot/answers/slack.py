@@ -114,7 +114,8 @@ class Listening:
         channel, user, thread = event["channel"], event["user"], event.get("thread_ts")
         found = await self.finder.in_thread(channel, thread, user) if thread else None
         found = found or await self.finder.meant(text, channel, user)
-        reply = await self.answerer.answer(Question(text or "help", found.matter if found else None, user, channel))
+        matter, around = found.matter if found else None, self.finder.around(channel, user)
+        reply = await self.answerer.answer(Question(text or "help", matter, user, channel, around))
         return _Answer(_introduced(reply, found, asked_in_thread=bool(thread)), found.episode_id if found else None)
 
     async def _overheard(self, event: Event, found: Found) -> _Answer | None:

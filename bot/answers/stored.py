@@ -28,6 +28,9 @@ from storage.types import utc_now
 RECENT = timedelta(hours=24)
 """A failure that is not older is meant where somebody names none."""
 
+OWN_RECENT = timedelta(days=7)
+"""The same for a person's own jobs in a direct message."""
+
 _JOB = re.compile(r"(?<![\w/])(?:#|job[ #]?)?(?P<id>\d{3,}(?:[_+]\d+)?|[0-9a-f]{32}|[A-Za-z][\w./-]*-[\w./-]+)(?![\w])")
 _PLACE = re.compile(r"/archives/(?P<channel>[A-Z0-9]+)/p(?P<seconds>\d{10})(?P<micros>\d{6})")
 _INCIDENT = re.compile(r"/incidents/(?P<id>[0-9a-f]{32})(?![0-9a-f])")
@@ -61,6 +64,10 @@ class Finder:
     blobs: BlobStore
     users: Users = nobody
 
+    def around(self, channel: str, person: str) -> Around:
+        """What is open where a question was asked."""
+        return Around(self, channel, person)
+
     async def in_thread(self, channel: str, thread: str, person: str) -> Found | None:
         """The incident in whose thread somebody wrote."""
         episode_id = await self.repository.episodes.at(channel, thread)
@@ -74,7 +81,7 @@ class Finder:
         if _is_direct(channel):
             for user in await self.users(person):
                 for failure in (await self.histories.past(user=user, limit=1)).failures:
-                    if failure.episode_id and failure.at > utc_now() - RECENT:
+                    if failure.episode_id and failure.at > utc_now() - OWN_RECENT:
                         return await self._found(failure.episode_id, channel, person, failure.incident_id)
             return None
         newest = await self.repository.episodes.unresolved([channel], limit=1)
@@ -165,6 +172,23 @@ class Finder:
 
 
 @dataclass(frozen=True)
+class Around:
+    """What is open where a question was asked."""
+
+    finder: Finder
+    channel: str
+    person: str
+
+    async def others(self) -> Sequence[OpenEpisode]:
+        """Return failures that are open in this channel, in a direct message the person's own; the newest first."""
+        if not _is_direct(self.channel):
+            return (await self.finder.histories.open(self.channel))[::-1]
+        users = await self.finder.users(self.person)
+        found = await self.finder.histories.open() if users else []
+        return [one for one in found[::-1] if one.owner in users]
+
+
+@dataclass(frozen=True)
 class Remembered:
     """What the service remembers round one incident, as far as it may be told of where the question was asked."""
 
@@ -195,11 +219,9 @@ class Remembered:
         )
 
     async def others(self) -> Sequence[OpenEpisode]:
-        """Return other failures that are open in this channel, the newest first."""
-        if _is_direct(self.channel):
-            return []
-        found = await self.finder.histories.open(self.channel)
-        return [one for one in found[::-1] if one.id != self.episode.episode.id]
+        """Return other failures that are open here, the newest first."""
+        found = await Around(self.finder, self.channel, self.person).others()
+        return [one for one in found if one.id != self.episode.episode.id]
 
     async def care(self) -> Care:
         """Return who takes care of it."""

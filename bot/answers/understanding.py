@@ -18,7 +18,8 @@ from bot.answers.wording import Word, tokens, vocabulary
 
 MAX_QUESTION = 600  # characters
 ENOUGH = 0.5  # of the question's weight that an intent must explain
-ENOUGH_STRANGE = 0.62  # the same where words of the question mean nothing here
+ENOUGH_ODD = 0.57  # the same where one word of the question means nothing here
+ENOUGH_STRANGE = 0.62  # and where several do
 _ELSEWHERE = frozenset({"elsewhere"})
 _LEAST = 0.5  # weight that an intent must find at all
 _STRANGE = 1.1  # weight of a word that means nothing here
@@ -85,8 +86,8 @@ def understand(
     named = slots.names
     meanings = frozenset[str]().union(*(word.meanings for word in words)) | named
     counted = [(word, _cost(word, slots, homely)) for word in words]
-    strange = "future" in meanings or any(cost == _STRANGE for _, cost in counted)
-    enough = ENOUGH_STRANGE if strange else ENOUGH
+    strange = sum(cost == _STRANGE for _, cost in counted) + 2 * ("future" in meanings)
+    enough = ENOUGH if not strange else ENOUGH_ODD if strange == 1 else ENOUGH_STRANGE
     scored = [
         (*score, name)
         for name, intent in intents().items()
@@ -96,6 +97,8 @@ def understand(
     if not scored:
         return Understood("", slots, meanings)
     best, _, intent_name = max(scored, key=lambda found: found[:2])
+    if intent_name == "said" and slots.count is not None:
+        intent_name = "log"
     return Understood(intent_name, slots, meanings, best)
 
 

@@ -37,12 +37,9 @@ class Vocabulary:
         self.weights: dict[str, float] = {}
         self._forms: dict[str, set[str]] = {}
         for meaning, said in meanings.items():
-            weight, forms = said["weight"], said["forms"]
-            assert isinstance(weight, int | float)
-            assert isinstance(forms, list)
-            self.weights[meaning] = float(weight)
-            for form in forms:
-                self._forms.setdefault(plain(str(form)), set()).add(meaning)
+            self.weights[meaning] = float(str(said["weight"]))
+            for form in str(said["forms"]).split(","):
+                self._forms.setdefault(plain(form.strip()), set()).add(meaning)
         self._fillers = frozenset(plain(fillers).split())
         self.orders = frozenset(plain(orders).split())
         self.common = frozenset(plain(common).split())
@@ -72,6 +69,8 @@ class Vocabulary:
             text = " ".join(tokens[at : at + length])
             at += length
             meanings = self._meanings(text)
+            if not meanings and "-" in text:  # "re-run", "auto-restart": as one word, or by what stands behind
+                meanings = self._meanings(text.replace("-", "")) or self._meanings(text.rpartition("-")[2])
             idle = text in self._fillers
             if meanings or not idle:
                 yield Word(text, frozenset(meanings), idle)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 
+from storage.actions import Click
 from tests.answers.conftest import CASES, Desk, words
 from tests.slack.patience import until
 from tests.slack.workspace import CHANNEL
@@ -166,3 +167,46 @@ async def test_what_is_pasted_into_the_modal_is_diagnosed(desk: Desk) -> None:
     await desk.slack.submit(view, {"pasted": line})
     [shown] = await until(lambda: desk.slack.workspace.ephemerals)
     assert "GPU memory" in words(shown)
+
+
+async def test_who_is_on_it_is_known_by_name(desk: Desk) -> None:
+    ts = await desk.fails(GPU_ECC)
+    episode = await desk.repository.episodes.at(CHANNEL, ts)
+    assert episode is not None
+    await desk.repository.actions.acknowledge(Click("k1", episode, "U0BOB", "bob", CHANNEL))
+    await desk.slack.write("who's on it?", thread_ts=ts)
+    answer = await desk.answer(ts)
+    assert "alice's" in answer
+    assert "@U0BOB" in answer
+
+
+async def test_what_was_seen_before_is_told_with_who_resolved_it(desk: Desk) -> None:
+    first = await desk.fails(GPU_ECC, "48213")
+    episode = await desk.repository.episodes.at(CHANNEL, first)
+    assert episode is not None
+    await desk.repository.actions.resolve(Click("k1", episode, "U0BOB", "bob", CHANNEL), "node drained", "RMA 77")
+    ts = await desk.fails(GPU_ECC, "48999")
+    await desk.slack.write("have we seen this before? who fixed it and how?", thread_ts=ts)
+    answer = await desk.answer(ts)
+    assert "2 times" in answer
+    assert "@U0BOB" in answer
+    assert "RMA 77" in answer
+
+
+async def test_what_changed_is_compared_with_the_run_before(desk: Desk) -> None:
+    await desk.fails("simulated/s107", "48213")
+    ts = await desk.fails("simulated/s066", "48999")
+    await desk.slack.write("what changed since the last run?", thread_ts=ts)
+    answer = await desk.answer(ts)
+    assert "job 48213" in answer
+    assert "world size: 16 → 32" in answer
+
+
+async def test_what_is_open_needs_no_incident(desk: Desk) -> None:
+    desk.users["U0ALICE"] = ("alice",)
+    await desk.fails(GPU_ECC, "48213", user="alice")
+    await desk.fails(OTHER, "48300", user="carol")
+    said = await desk.slack.write("Which failures are open, and who has them?", channel="D0ALICE")
+    answer = await desk.answer(said["ts"], "D0ALICE")
+    assert "48213" in answer
+    assert "48300" not in answer

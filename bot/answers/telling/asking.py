@@ -11,6 +11,12 @@ def help_() -> Reply:
     return Reply("help", (Words("Ask in your own words, for instance:"), _list()))
 
 
+def digest() -> Reply:
+    """Where the numbers of the week are."""
+    told = "The week's numbers are posted in the channel. `/diagnose digest` shows them now, and `firstfault digest` in a terminal."
+    return Reply("digest", (Words(told),))
+
+
 def not_understood() -> Reply:
     """The same list, for a question that was not understood."""
     return Reply(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from bot.answers.asked import Asked
@@ -63,6 +63,20 @@ async def hit(asked: Asked) -> Reply:
     opening += f", {len(alike)} of the same kind." if alike else ", none of the same kind."
     ordered = [*alike, *(one for one in others if one not in alike)]
     return asked.reply(Words(opening), Steps(tuple(map(_open, ordered[:_SHOWN]))))
+
+
+async def open_now(found: Sequence[OpenEpisode]) -> Reply:
+    """All failures that are open and may be told of, where no one of them is meant."""
+    if not found:
+        return Reply("hit", (Words("No failure is open that may be told of here."),))
+    items = tuple(f"{_open(one)}{_handler(one)}" for one in found[:_SHOWN])
+    return Reply(
+        "hit", (Words(f"{len(found)} {'failure is' if len(found) == 1 else 'failures are'} open:"), Steps(items))
+    )
+
+
+def _handler(one: OpenEpisode) -> str:
+    return f"; {one.handler} has it" if one.handler else "; nobody has it yet"
 
 
 def _open(one: OpenEpisode) -> str:
