@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +32,7 @@ _NAMES: tuple[tuple[SourceKind, re.Pattern[str]], ...] = tuple(
             SourceKind.NODE,
             rf"^(?:node-)?{_HOST}[-_.](?:nvidia-smi|fabricmanager|dcgm[\w-]*|journal)\.(?:log|txt|out|csv)$",
         ),
-        (SourceKind.KERNEL, rf"^(?:node-)?{_HOST}[-_.](?:dmesg|kernel|kern)\.(?:log|txt|out)$"),
+        (SourceKind.KERNEL, rf"^(?:node-)?{_HOST}[-_.](?:dmesg|kernel|kern|console|serial)\.(?:log|txt|out)$"),
         (SourceKind.KERNEL, rf"^(?:dmesg|kern|kernel|journal-k)[-_.]{_HOST}\.(?:log|txt|out)$"),
         (SourceKind.KERNEL, r"^(?:dmesg|kern|kernel)\b[\w.-]*$"),
         (SourceKind.NODE, rf"^(?:journal|fabricmanager|dcgm-health|dcgm|slurmd)[-_.]{_HOST}\.(?:log|txt|out)$"),
@@ -50,6 +51,15 @@ _RANK = re.compile(
 )
 _ATTEMPT = re.compile(r"attempt[-_]?(?P<attempt>\d{1,3})(?!\d)")
 _TORCHRUN_FOLDER = re.compile(r"attempt_\d+/(?P<local>\d{1,3})/(?:stdout|stderr)\.log$")
+_RANK_FOLDER = re.compile(r"(?:^|/)(?:[\w.-]*[^a-z])?rank[-_.]?(?P<rank>\d{1,6})/[^/]*$")
+_HOST_FOLDER = re.compile(r"[A-Za-z][A-Za-z0-9.-]*$")
+_NO_HOST = re.compile(
+    r"(?i)(?:attempt|rank|local|restart|run|job|step|epoch|try|stage|phase|part|proc|process|task|group|exp|version|v|log|seed|fold|trial|shard|split)s?[-.]?\d*$"
+)
+_NUMBER = re.compile(r"\d+")
+
+
+_OF_ONE_HOST = (SourceKind.KERNEL, SourceKind.NODE)
 
 
 @dataclass(slots=True, eq=False)
@@ -63,6 +73,7 @@ class Source:
     local_rank: int | None = None
     host: str | None = None
     attempt: int | None = None
+    folder_host: str | None = None  # a host's name that only the folder tells
     _lines: dict[int, int] = field(default_factory=dict, repr=False)  # that end before some offsets
 
     def __eq__(self, other: object) -> bool:
@@ -114,7 +125,30 @@ def name_source(name: str, path: Path) -> Source:
     if found:
         source.rank = int(found["rank"] or found["task"])
         source.kind = SourceKind.RANK
+    elif found := _RANK_FOLDER.search(name):
+        source.rank, source.kind = int(found["rank"]), SourceKind.RANK
     return source
+
+
+def _place(sources: Sequence[Source], nodes: Collection[str]) -> None:
+    """Give files their folder's name as host, where folders are hosts: one holds a kernel's log, is a node of the
+    job's, or lies beside others that differ from it by numbers only.
+    """
+    folders: dict[str, list[Source]] = {}
+    for source in sources:
+        above, slash, _ = source.name.rpartition("/")
+        folder = above.rpartition("/")[2]
+        if slash and _HOST_FOLDER.match(folder) and not _NO_HOST.match(folder):
+            folders.setdefault(above, []).append(source)
+    shapes = Counter(_NUMBER.sub("#", above) for above in folders)
+    for above, within in folders.items():
+        folder, shape = above.rpartition("/")[2], _NUMBER.sub("#", above)
+        numbered = "#" in shape.rpartition("/")[2]
+        of_one = any(source.kind in _OF_ONE_HOST and source.host is None for source in within)
+        if folder in nodes or (numbered and (of_one or shapes[shape] > 1)):
+            for source in within:
+                if source.host is None:
+                    source.host = source.folder_host = folder
 
 
 def _walk(folder: Path) -> Iterator[Path]:
@@ -176,6 +210,7 @@ def open_bundle(paths: Sequence[Path]) -> Bundle:
             sources.append(name_source(path.name, path))
         if len(sources) > MAX_FILES:
             raise UnreadableEvidence(f"more than {MAX_FILES} files below {path}; name the job's own folder")
+    _place(sources, job.nodes)
     if not sources and not job.state:
         raise UnreadableEvidence(f"no log files found in {', '.join(map(str, paths)) or 'nothing'}")
     bundle = Bundle(sources=[], job=job)

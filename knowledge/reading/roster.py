@@ -76,11 +76,19 @@ class Roster:
         elif len(ranks) == 1 and (self.source.kind is SourceKind.RANK or siblings > 1):
             self.source.rank = next(iter(ranks))
             self.source.kind = self.source.kind or SourceKind.RANK
-        if self.source.host is None and len(hosts) == 1:
-            self.source.host = next(iter(hosts))
+        if len(hosts) == 1:
+            self._settle_host(next(iter(hosts)), case)
         if self.source.local_rank is not None and self.source.rank is None:
             known = self._of_local(self.source.local_rank)
             self.source.rank = self.source.local_rank if known is None else known
+
+    def _settle_host(self, host: str, case: CaseEvidence) -> None:
+        """What a process calls its host goes before what somebody called its folder."""
+        source = self.source
+        if source.folder_host not in (None, host):
+            case.addresses[source.folder_host] = host
+            source.host = host
+        source.host = source.host or host
 
     def _meet(
         self,

@@ -1,0 +1,48 @@
+"""Folders tell whose files they hold: a host's, where they are hosts, or a rank's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from knowledge.diagnosis import Diagnosis
+
+Verdict = Callable[..., Diagnosis]
+
+PANIC = "[184050.100000] mce: [Hardware Error]: CPU 12: Machine Check Exception: 5 Bank 7: be00000000800400\n"
+WAITED = (
+    "[rank{0}]:[E0304 02:22:45.000000123 ProcessGroupNCCL.cpp:616] [PG ID 0 PG GUID 0(default_pg) Rank {0}] Watchdog caught "
+    "collective operation timeout: WorkNCCL(SeqNum=60, OpType=ALLREDUCE, NumelIn=4, NumelOut=4, Timeout(ms)=600000) ran for "
+    "600041 milliseconds before timing out.\n"
+)
+
+
+def test_the_folder_of_a_kernel_log_is_the_host_that_it_accuses(verdict: Verdict) -> None:
+    files = {f"gpu-n03/rank-{rank}.log": f"step 1\nstep 2\n{WAITED.format(rank)}" for rank in (0, 1)}
+    files |= {f"gpu-n04/rank-{rank}.log": "step 1\nstep 2\n" for rank in (2, 3)}
+    told = verdict(files | {"gpu-n04/dmesg.log": PANIC})
+    assert (told.cause.id, told.initiating.ranks, told.initiating.hosts) == ("host-hardware", [2, 3], ["gpu-n04"])
+    assert told.suspect_nodes == ["gpu-n04"]
+
+
+def test_what_processes_call_their_host_goes_before_the_name_of_the_folder(verdict: Verdict) -> None:
+    def start(rank: int) -> str:
+        return f"rank {rank} of 4 on hx-{rank // 2}, pid {40 + rank}, local rank {rank % 2}\nstep 1\nstep 2\n"
+
+    files = {f"node{rank // 2}/rank-{rank}.log": start(rank) for rank in range(4)}
+    files["node0/rank-0.log"] += WAITED.format(0)
+    files["node0/rank-1.log"] += WAITED.format(1)
+    told = verdict(files | {"node1/dmesg.log": PANIC})
+    assert told.initiating.ranks == [2, 3]
+
+
+def test_a_folder_for_a_rank_tells_whose_the_files_in_it_are(verdict: Verdict) -> None:
+    hurt = "Indexing.cu:1369: indexSelectSmallIndex: block: [9,0,0], thread: [1,0,0] Assertion `srcIndex < srcSelectDimSize` failed.\n"
+    files = {f"rank{rank}/stderr.log": f"step 1\nstep 2\n{WAITED.format(rank)}" for rank in range(3)}
+    told = verdict(files | {"rank3/stderr.log": "step 1\nstep 2\n" + hurt})
+    assert (told.cause.id, told.initiating.ranks) == ("index-out-of-range", [3])
+
+
+def test_folders_of_attempts_runs_and_collections_are_no_hosts(evidence: Callable[..., object]) -> None:
+    for above in ("attempt-1", "run7", "logs2", "kernels", "job-99"):
+        read = evidence({f"{above}/rank-0.log": "step 1\n", f"{above}/dmesg.log": PANIC})
+        assert {source.host for source in read.sources} == {None}  # type: ignore[attr-defined]
