@@ -151,11 +151,7 @@ def register(app: AsyncApp, listening: Listening) -> None:
     async def shortcut(ack: AsyncAck, body: dict[str, Any]) -> None:
         await listening.shortcut(ack, body)
 
-    async def shared() -> None:
-        """A file comes with its message."""
-
     app.event("app_mention")(mentioned)
-    app.event("file_shared")(shared)
     app.event("message")(wrote)
     app.shortcut(SHORTCUT)(shortcut)
 

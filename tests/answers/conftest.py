@@ -40,7 +40,7 @@ from storage.repository import Repository
 from tests.slack.conftest import slack
 from tests.slack.fake import FakeSlack
 from tests.slack.patience import until
-from tests.slack.workspace import APP_TOKEN, BOT_TOKEN, CHANNEL
+from tests.slack.workspace import APP_TOKEN, BOT_TOKEN, BOT_USER, CHANNEL
 from tests.storage.conftest import NOW, database, key, migrated, repository
 
 __all__ = ["database", "key", "migrated", "repository", "slack"]
@@ -101,6 +101,14 @@ class Desk:
             if message.get("metadata", {}).get("event_payload", {}).get("key") == key:
                 return str(message["ts"])
         return None
+
+    async def drops(self, name: str, content: bytes, text: str = "") -> str:
+        """Let somebody drop a file with a mention; return the ts of the message. `file_shared` is not subscribed to."""
+        file = self.slack.files.create(name, content, "U0ALICE")
+        described = [self.slack.files.described(file)]
+        words = f"<@{BOT_USER}> {text}".strip()
+        said = await self.slack._say(words, CHANNEL, None, "U0ALICE", 0, mention=True, files=described)
+        return str(said["ts"])
 
     def answers(self, ts: str, channel: str = CHANNEL) -> list[str]:
         """What we have written in a thread, each as one text."""

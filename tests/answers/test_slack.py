@@ -89,27 +89,27 @@ async def test_what_is_not_understood_gets_the_list(desk: Desk) -> None:
 
 async def test_a_file_dropped_with_a_mention_is_diagnosed(desk: Desk) -> None:
     content = (CASES / "injected/i001/logs/rank-4.stderr.log").read_bytes()
-    said = await desk.slack.share_file("rank-4.stderr.log", content)
-    answer = await desk.answer(said["ts"])
+    said = await desk.drops("rank-4.stderr.log", content)
+    answer = await desk.answer(said)
     assert "cannot be broadcast" in answer
     assert "rank-4.stderr.log:25" in answer
 
 
 async def test_a_file_may_come_with_a_question(desk: Desk) -> None:
     content = (CASES / "injected/i001/logs/rank-4.stderr.log").read_bytes()
-    said = await desk.slack.share_file("rank-4.stderr.log", content, "how do I fix this?")
-    assert "Print both shapes" in await desk.answer(said["ts"])
+    said = await desk.drops("rank-4.stderr.log", content, "how do I fix this?")
+    assert "Print both shapes" in await desk.answer(said)
 
 
 async def test_a_page_to_log_in_is_no_log(desk: Desk) -> None:
     desk.slack.workspace.missing_scopes.add("files:read")
-    said = await desk.slack.share_file("rank-0.log", b"Traceback (most recent call last):\n")
-    assert "files:read" in await desk.answer(said["ts"])
+    said = await desk.drops("rank-0.log", b"Traceback (most recent call last):\n")
+    assert "files:read" in await desk.answer(said)
 
 
 async def test_a_file_that_is_too_large_is_not_fetched(desk: Desk) -> None:
-    said = await desk.slack.share_file("rank-0.log", b"x" * (2 << 20))
-    assert "larger than 1 MiB" in await desk.answer(said["ts"])
+    said = await desk.drops("rank-0.log", b"x" * (2 << 20))
+    assert "larger than 1 MiB" in await desk.answer(said)
 
 
 async def test_the_shortcut_diagnoses_the_lines_of_a_message(desk: Desk) -> None:
