@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -18,19 +17,12 @@ from bot.slack.message import HEADLINE_BLOCKS, render
 from bot.slack.poster import SlackPoster, web_client
 from bot.slack.thread import replies
 from tests.slack import blockkit, samples, scenes
-from tests.slack.emulator import BOT_TOKEN, PERSON_TOKEN, SIGNING_SECRET, Emulator, emulator
+from tests.slack.emulator import BOT_TOKEN, PERSON_TOKEN, SIGNING_SECRET, Emulator
 from tests.slack.patience import until
 from tests.slack.test_escape import HOSTILE
 
 pytestmark = pytest.mark.emulator
 EARLIER = datetime.now(UTC) - timedelta(hours=1)
-
-
-@pytest.fixture(scope="module")
-def emulated() -> Iterator[Emulator]:
-    """One emulator for all tests here; every test uses its own key."""
-    with emulator() as running:
-        yield running
 
 
 @dataclass
@@ -41,7 +33,6 @@ class Room:
     poster: SlackPoster
     bot: AsyncWebClient
     alice: AsyncWebClient
-    events: list[dict[str, Any]] = field(default_factory=list)
 
     async def message(self, ts: str) -> dict[str, Any]:
         """What stands in the channel at `ts`."""
@@ -132,14 +123,12 @@ async def test_a_private_channel_refuses_a_stranger(room: Room) -> None:
     assert "invite" in refused.value.remedy
 
 
-@pytest.fixture
-async def listening(room: Room, emulated: Emulator) -> AsyncIterator[Room]:
-    """The app in HTTP mode, subscribed to the emulator's events."""
-    app = build_app(room.bot, Commands(), SIGNING_SECRET)
+async def test_a_signed_event_reaches_the_app(room: Room, emulated: Emulator) -> None:
+    app, heard = build_app(room.bot, Commands(), SIGNING_SECRET), []
 
     @app.event("message")
     async def note(event: dict[str, Any]) -> None:
-        room.events.append(event)
+        heard.append(event["text"])
 
     service = web.Application()
     service.router.add_post(EVENTS_PATH, events_handler(app, SIGNING_SECRET))
@@ -147,11 +136,7 @@ async def listening(room: Room, emulated: Emulator) -> AsyncIterator[Room]:
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     await emulated.subscribe(f"http://127.0.0.1:{runner.addresses[0][1]}{EVENTS_PATH}")
-    yield room
+    await room.alice.chat_postMessage(channel=room.channel, text="why did rank 3 fail?")
+    await until(lambda: heard)
     await runner.cleanup()
-
-
-async def test_a_signed_event_reaches_the_app(listening: Room) -> None:
-    await listening.alice.chat_postMessage(channel=listening.channel, text="why did rank 3 fail?")
-    await until(lambda: listening.events)
-    assert listening.events[0]["text"] == "why did rank 3 fail?"
+    assert heard[0] == "why did rank 3 fail?"

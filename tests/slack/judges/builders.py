@@ -46,7 +46,7 @@ def _view(content: Item) -> Item:
     blocks = [_block(block) for block in content["blocks"]]
     if content["type"] == "home":
         return HomeTabView(blocks=blocks, **more).to_dict()
-    texts = {key: _text(content[key]) for key in ("title", "submit", "close") if key in content}
+    texts: Item = {key: _text(content[key]) for key in ("title", "submit", "close") if key in content}
     return ModalView(blocks=blocks, **texts, **more).to_dict()
 
 
@@ -58,7 +58,9 @@ def _block(block: Item) -> kit.Block:
 
 
 def _table(block: Item, known: Item) -> kit.Block:
-    rows = [[kit.RawText(cell["text"]) for cell in row if cell["type"] == "raw_text"] for row in block["rows"]]
+    rows: list[list[Any]] = [
+        [kit.RawText(cell["text"]) for cell in row if cell["type"] == "raw_text"] for row in block["rows"]
+    ]
     settings = [kit.ColumnSettings(**setting) for setting in block.get("column_settings", ())]
     return kit.TableBlock(rows, settings or None, **known)
 
@@ -78,7 +80,7 @@ def _chart(block: Item, known: Item) -> kit.Block:
 
 def _section(block: Item, known: Item) -> kit.Block:
     text = _text(block["text"]) if "text" in block else None
-    fields = [_text(field) for field in block.get("fields", ())]
+    fields: list[Any] = [_text(field) for field in block.get("fields", ())]
     accessory = _element(block["accessory"]) if "accessory" in block else None
     return kit.SectionBlock(text, fields=fields or None, accessory=accessory, **known)
 
