@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from knowledge.attribution.hardware import of_a_stranger
 from knowledge.attribution.hypothesis import Hypothesis, Proof
+from knowledge.attribution.platform import placed_later
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit
@@ -27,6 +28,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
     """Lines that prove a cause though a neighbour wrote them; then lines of nobody."""
     yield from _by_neighbours(view)
     yield from _of_nobody(view)
+    yield from _of_followers(view)
 
 
 def _by_neighbours(view: CaseView) -> Iterator[Hypothesis]:
@@ -59,6 +61,7 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
         and hit.signature.role in (SignatureRole.ROOT, SignatureRole.CASCADE)
         and not view.survived(hit.place)
         and not of_a_stranger(view, hit)
+        and not placed_later(view, hit)
     ]
     for role, score in ((SignatureRole.ROOT, 0.6), (SignatureRole.CASCADE, 0.42)):
         hits = [hit for hit in loose if hit.signature.role is role]
@@ -66,7 +69,7 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
             continue
         cause = Counter(hit.signature.cause for hit in hits).most_common(1)[0][0]
         same = [hit for hit in hits if hit.signature.cause == cause]
-        hosts = list(dict.fromkeys(hit.place.host for hit in same if hit.place.host))
+        hosts = list(dict.fromkeys(host for hit in same if (host := hit.captures.get("host") or hit.place.host)))
         yield Hypothesis(
             cause=cause, score=score, reason="lines of this kind stand in the logs, without telling whose they are",
             hosts=hosts if len(hosts) == 1 and len(view.hosts) > 1 else [],
@@ -75,3 +78,27 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
             missing=["Which rank or host these lines belong to: one log file a rank, or `srun --label`, or NCCL_DEBUG=INFO from the start."],
         )  # fmt: skip
         return
+
+
+def _of_followers(view: CaseView) -> Iterator[Hypothesis]:
+    """Ranks that ended by others' failure, as they say, where nothing else tells of one: it failed, and why is not known."""
+    if view.waiting or view.bereft or view.own:
+        return
+    ended = [
+        hit
+        for hit in view.case.hits
+        if hit.signature.role is SignatureRole.CASCADE
+        and hit.signature.cause in _WAITERS
+        and hit.place.rank is not None
+        and hit.place.attempt == view.attempt
+        and not view.survived(hit.place)
+        and not view.handled(view.stories[hit.place.rank], hit.place, hit.place.order)
+    ]
+    if ended:
+        lead = ended[0]
+        yield Hypothesis(
+            cause=lead.signature.cause, score=0.42, reason="ranks ended by it, and nothing that was read says what began it",
+            proofs=[Proof(hit.place, Role.CASCADE, hit.signature.id) for hit in ended[:3]], signature=lead.signature,
+            captures=lead.captures, whole_job=True,
+            missing=["What began it: the logs of all ranks with NCCL_DEBUG=WARN, and the kernel logs of their hosts."],
+        )  # fmt: skip

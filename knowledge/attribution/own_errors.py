@@ -95,7 +95,10 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
             "the same error on several ranks of one host",
         )
     hypothesis = _explain(view, [lead], 0, 1, estimate(view, []))
-    hypothesis.ranks, hypothesis.hosts, hypothesis.reason = ranks, view.hosts_of(ranks), reason
+    hosts = view.hosts_of(ranks)
+    if not ranks and lead.hit and lead.hit.signature.scope is Scope.NODE and (host := lead.hit.captures.get("host")):
+        ranks, hosts, reason = view.ranks_on(host), [host], "an error in a stream of many ranks, and it names the host"
+    hypothesis.ranks, hypothesis.hosts, hypothesis.reason = ranks, hosts, reason
     hypothesis.score -= 0.05 if ranks else 0.1
     yield hypothesis
 

@@ -43,13 +43,14 @@ def job_hits(view: CaseView) -> list[Hit]:
         and (hit.signature.scope is Scope.JOB or hit.place.source.kind in (SourceKind.SCHEDULER, SourceKind.KUBERNETES))
         and hit.place.attempt in (view.attempt, 0)
         and not view.survived(hit.place)
-        and not _placed_later(view, hit)
+        and not placed_later(view, hit)
     ]
 
 
-def _placed_later(view: CaseView, hit: Hit) -> bool:
-    """Whether a pod that found no node at first found one in the end."""
-    return hit.signature.cause == "unschedulable" and hit.place.host in view.case.pod_nodes
+def placed_later(view: CaseView, hit: Hit) -> bool:
+    """Whether a pod that found no node, or did not get its image, at first, found and got it in the end."""
+    got = {"unschedulable": {*view.case.pod_nodes, *view.case.pods_started}, "image-pull": view.case.pods_started}
+    return hit.place.host in got.get(hit.signature.cause, ())
 
 
 def propose(view: CaseView) -> Iterator[Hypothesis]:

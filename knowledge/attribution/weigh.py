@@ -76,6 +76,7 @@ def weigh(view: CaseView) -> list[Hypothesis]:
     found = [hypothesis for rule in _RULES for hypothesis in _proposed(view, rule)]
     found += [deeper for hypothesis in found for deeper in _confirmed(view, hypothesis)]
     for hypothesis in found:
+        hypothesis.failed = hypothesis.failed and hypothesis.cause != "cancelled"
         _doubt(view, hypothesis)
     for hypothesis in found:
         _localise(view, hypothesis, found)
@@ -115,9 +116,9 @@ def _confirmed(view: CaseView, one: Hypothesis) -> list[Hypothesis]:
     if len(hosts) == 1 and (not one.hosts or hosts == list(one.hosts)):
         one.hosts = hosts
         one.proofs.extend(Proof(hit.place, Role.CONFIRMATION, hit.signature.id) for hit in same[:2])
-    if one.signature is None:
-        return []
-    deeper = [hit for hit in lines if hit.signature.cause in one.signature.explained_by and _near_host(view, hit, one)]
+    symptoms = [one.signature, *(hit.signature for hit in same if hit.place.host in one.hosts)]
+    explaining = {cause for symptom in symptoms if symptom for cause in symptom.explained_by}
+    deeper = [hit for hit in lines if hit.signature.cause in explaining and _near_host(view, hit, one)]
     return [_deeper(one, deeper[0])] if deeper else []
 
 
@@ -145,7 +146,8 @@ def _localise(view: CaseView, one: Hypothesis, all_of_them: Sequence[Hypothesis]
         if other is one or not other.ranks or not (one.cause == other.cause or _explains(view, one, other)):
             continue
         narrower = not one.ranks or (set(other.ranks) < set(one.ranks) and not _of_node(one))
-        if narrower and (not other.hosts or set(other.hosts) <= set(one.hosts) or _unplaced(view, one)):
+        placed = bool(one.hosts) or one.whole_job
+        if narrower and (not placed or not other.hosts or set(other.hosts) <= set(one.hosts) or _unplaced(view, one)):
             one.ranks = _struck(view, other.ranks) if not _of_node(one) else other.ranks
             one.hosts = one.hosts or other.hosts
             one.proofs.extend(other.proofs[:2])

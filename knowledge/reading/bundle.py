@@ -47,7 +47,7 @@ _NAMES: tuple[tuple[SourceKind, re.Pattern[str]], ...] = tuple(
     )
 )
 _RANK = re.compile(
-    r"(?:^|[^a-z])ranks?[-_.]?(?P<rank>\d{1,6})(?!\d)|^(?:out|err|stdout|stderr|train|task)[-_.](?P<task>\d{1,6})(?:\.|$)"
+    r"(?:^|[^a-z])ranks?[-_.]?(?P<rank>\d{1,6})(?!\d)|^(?:(?:out|err|stdout|stderr|train|task)[-_.]|logs?[-_]|proc(?:ess)?[-_.]?|r)(?P<task>\d{1,6})(?:\.|$)"
 )
 _ATTEMPT = re.compile(r"attempt[-_]?(?P<attempt>\d{1,3})(?!\d)")
 _TORCHRUN_FOLDER = re.compile(r"attempt_\d+/(?P<local>\d{1,3})/(?:stdout|stderr)\.log$")

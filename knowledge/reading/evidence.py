@@ -256,6 +256,7 @@ class CaseEvidence:
     world_size: int | None = None
     addresses: dict[str, str] = field(default_factory=dict)  # ip → host
     pod_nodes: dict[str, str] = field(default_factory=dict)  # pod → node
+    pods_started: set[str] = field(default_factory=set)  # of which a container ran
     interfaces: dict[str, tuple[str, str]] = field(default_factory=dict)  # host → network interface and its address
     pulses: dict[int, Pulse] = field(default_factory=dict)  # by attempt
     dumps: list[tuple[Source, Dump]] = field(default_factory=list)  # of flight recorders
@@ -302,6 +303,7 @@ class CaseEvidence:
         self.tracebacks += other.tracebacks
         self.exits += other.exits
         self.pod_nodes.update(other.pod_nodes)
+        self.pods_started |= other.pods_started
         self.bytes += other.bytes
         self.lines += other.lines
 

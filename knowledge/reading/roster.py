@@ -26,6 +26,7 @@ _POD_IN_EVENT = re.compile(r"\bpod/(?P<pod>[\w.-]+)")
 _POD_IN_LIST = re.compile(r"^(?P<pod>[a-z0-9][a-z0-9.-]+) +\d+/\d+ +[A-Z]\w+ ")
 _POD_IN_NAME = re.compile(r"describe[-_](?P<pod>[a-z0-9][\w.-]*?)\.(?:txt|log|ya?ml)$")
 _HOST_OF_POD = re.compile(r"Successfully assigned (?:[\w-]+/)?(?P<pod>[\w.-]+) to (?P<node>[\w.-]+)")
+_STARTED = "Started container"  # the kubelet's event
 _HEAD = 160  # characters in which a line may tell its own rank
 
 KINDS_OF_RANKS = (SourceKind.RANK, SourceKind.COMBINED, SourceKind.LAUNCHER, None)
@@ -181,8 +182,13 @@ class Roster:
         elif self._pod and (found := _ON_NODE.match(text)):
             case.pod_nodes[self._pod] = found["node"]
         elif (found := _POD_IN_EVENT.search(text)) or (found := _POD_IN_LIST.match(text)):
-            return found["pod"]
-        return self._pod
+            return self._note_start(found["pod"], text, case)
+        return self._note_start(self._pod, text, case)
+
+    def _note_start(self, pod: str | None, text: str, case: CaseEvidence) -> str | None:
+        if pod and _STARTED in text:
+            case.pods_started.add(pod)
+        return pod
 
 
 def _group_rank(text: str, local: int, locals_: int) -> int | None:

@@ -349,5 +349,9 @@ class StreamReader:
             signature = self._catalogue[name]
             hit = Hit(signature, matches[name], place)
             self._found.hits.append(hit)
-            if Says.NAMES_RANK in signature.says and not {"rank", "ranks"} & hit.captures.keys():
+            if Says.NAMES_RANK not in signature.says or {"rank", "ranks"} & hit.captures.keys():
+                continue
+            if (pid := hit.number("pid")) is None:
                 self._naming = hit
+            elif (rank := self._roster.rank_of_process(pid, None)) is not None:
+                hit.captures["rank"] = str(rank)
