@@ -24,6 +24,7 @@ MAX_BYTES = 256 << 20  # of one log that are gone through
 _PIECE = 1 << 20
 _TAIL = 256 << 10  # bytes in which the last lines are looked for
 _NEAR = 120  # lines in which a stamp is looked for
+_NEVER = 900.0  # seconds from a moment beyond which a line says nothing about it
 _WINDOW = 64 << 10  # bytes shown round a line at most
 
 T = TypeVar("T")
@@ -161,9 +162,11 @@ def _at(file: IO[bytes], name: str, when: datetime, span: int) -> list[Line]:
             low = middle
     number = data.count(b"\n", 0, low) + 1
     raws = data[low : low + _WINDOW].split(b"\n")
-    stamps = ((nth, parse_time(_text(raw), when.year)) for nth, raw in enumerate(raws))
-    skip = next((nth for nth, stamp in stamps if stamp is not None and stamp.seconds >= wanted), len(raws) - 1)
-    return _around(io.BytesIO(data), name, number + skip, span)
+    found = ((nth, parse_time(_text(raw), when.year)) for nth, raw in enumerate(raws))
+    skip = next((nth for nth, stamp in found if stamp is not None and stamp.seconds >= wanted), len(raws) - 1)
+    lines = _around(io.BytesIO(data), name, number + skip, span)
+    times = [told.seconds for line in lines if (told := parse_time(line.text, when.year))]
+    return lines if any(abs(seconds - wanted) <= _NEVER for seconds in times) else []
 
 
 def _stamp_from(data: bytes, start: int, year: int) -> float | None:

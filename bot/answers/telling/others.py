@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bot.answers.asked import Asked, telling_lines
+from bot.answers.asked import Asked, telling_lines, unique
 from bot.answers.reply import Part, Quotes, Reply, Words, of_evidence
 from bot.slack import phrases
 from knowledge.dossier import Part as Role
@@ -42,8 +42,10 @@ async def collateral(asked: Asked) -> Reply:
     ]
     if silent:
         parts.append(Words(f"Of {phrases.ranks(silent)} nothing has arrived: counted as collateral, but not heard."))
-    suffering = telling_lines([account for account in accounts if account.telling], _SHOWN)
-    words = suffering or telling_lines(accounts, _SHOWN)
+    own = {source.name for source in dossier.sources if source.kind in ("rank", "combined")}
+    accounts.sort(key=lambda account: account.telling is None or account.telling.source not in own)
+    suffering = unique(telling_lines([account for account in accounts if account.telling], _SHOWN))
+    words = suffering or unique(telling_lines(accounts, _SHOWN))
     if words:
         parts.append(
             Quotes(

@@ -106,7 +106,7 @@ def _checkpoints(asked: Asked) -> list[Words | Quotes]:
         damaged = (
             " It is the one that could not be read: take an older one." if asked.diagnosis.cause.id in _DAMAGED else ""
         )
-        parts.append(Words(f"This run itself had started from{_what(read[-1])}.{damaged}"))
+        parts.append(Words(f"This run itself had started from a checkpoint{_what(read[-1])}.{damaged}"))
         parts.append(Quotes((of_said(read[-1].said),)))
     return parts
 
@@ -117,4 +117,4 @@ def _step(setting: Setting) -> int:
 
 
 def _what(setting: Setting) -> str:
-    return f" {setting.value}" if setting.value else ""
+    return f" ({setting.value})" if setting.value else ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from bot.answers.asked import Asked
@@ -11,12 +12,16 @@ from bot.answers.telling.story import log_of
 from bot.slack import phrases
 from knowledge.dossier import Part as Role
 from knowledge.dossier import RankAccount
-from knowledge.reading.prefixes import Habits, strip_prefix
+from knowledge.reading.prefixes import Habits, Prefix, strip_prefix
 
 _LAST = 6  # lines shown of what somebody said last
 _TAIL = 20  # lines shown of a log where no number was asked for
 _MOST = 3  # ranks or hosts at once
 _AROUND = 5
+_HEAD = 120  # characters of a line in which it may say whose it is
+_RANK = re.compile(r"\[Rank (\d+)\]|\[rank(\d+)\]")
+
+_HABITS = (Habits(), Habits(label=True, hydra=True), Habits(label=True, hydra=True, host=True))
 
 _PARTS = {
     Role.INITIATING: "it began there",
@@ -85,14 +90,19 @@ async def _of_rank(asked: Asked, rank: int, count: int = _LAST) -> list[Part]:
         ]
     telling = account.telling if account else None
     lines = []
+    heading = "Its last words" if count == _LAST else f"{name}, the last lines"
     if name is not None and logs is not None and (account is None or account.part is not Role.SILENT):
-        lines = await logs.tail(name, count, _keeps(asked, rank, name))
+        shared, keep = _is_shared(asked, rank, name), _keeps(asked, rank, name)
+        if not shared or keep is not None:
+            lines = await logs.tail(name, count, keep if shared else None)
+        elif asked.intent == "log":  # whose lines they are cannot be told
+            lines, heading = await logs.tail(name, count), f"{name}, the last lines, of whichever rank"
     if not lines and account is not None and account.last is not None:
         lines = [of_said(account.last, rank, account.host)]
     if telling is not None and all((line.source, line.number) != (telling.source, telling.line) for line in lines):
         parts.append(Quotes((of_said(telling, rank, account.host if account else None),), "What tells most"))
     if lines:
-        parts.append(Quotes(tuple(lines), "Its last words" if count == _LAST else f"{name}, the last lines", run=True))
+        parts.append(Quotes(tuple(lines), heading, run=True))
     elif telling is None:
         parts.append(Words("No line of it is known." if account is None or account.part is not Role.SILENT else ""))
     return [part for part in parts if not (isinstance(part, Words) and not part.text)]
@@ -111,27 +121,34 @@ def _introduction(asked: Asked, rank: int, account: RankAccount | None) -> str:
 
 
 def _keeps(asked: Asked, rank: int, name: str) -> Keep | None:
-    """In a stream of many ranks, lines that begin as those known of this rank do."""
-    source = next((source for source in asked.matter.dossier.sources if source.name == name), None)
+    """In a stream of many ranks, which lines are this rank's, by what stands in front of those that are known to be."""
     account = asked.matter.account(rank)
-    if source is None or len(source.ranks) <= 1 or account is None:
-        return None
-    starts = {
-        start
-        for known in (account.telling, account.last)
-        if known and known.source == name and (start := _start(known.text, rank))
-    }
-    return (lambda text: text.startswith(tuple(starts))) if starts else None
+    known = [said for said in (account.telling, account.last) if said and said.source == name] if account else []
+    foreign = [host for host in asked.matter.hosts if account and account.host and host != account.host]
+    for habits in _HABITS:
+        for said in known:
+            told = strip_prefix(said.text, habits)[0]
+            if told.rank == rank or (told.rank is None and told.local_rank is not None):
+                return lambda text: _is_of(text, habits, rank, told, foreign)
+    return None
 
 
-def _start(text: str, rank: int) -> str:
-    """What a launcher writes in front of this rank's lines, as far as it is the same on each."""
-    for habits in (Habits(label=True, hydra=True), Habits(label=True, hydra=True, host=True)):
-        prefix, rest = strip_prefix(text, habits)
-        front = text[: len(text) - len(rest)]
-        if front and not front[:4].isdigit() and (prefix.rank == rank or prefix.local_rank is not None or prefix.host):
-            return front
-    return ""
+def _is_of(text: str, habits: Habits, rank: int, known: Prefix, foreign: Sequence[str]) -> bool:
+    prefix, rest = strip_prefix(text, habits)
+    if not rest.strip():
+        return False
+    if prefix.rank is not None:
+        return prefix.rank == rank
+    if known.local_rank is None or prefix.local_rank != known.local_rank:
+        return False
+    told = _RANK.search(rest[:_HEAD])  # two nodes of a stream have the same local ranks
+    return (told is None or int(told[1] or told[2]) == rank) and not any(host in rest[:_HEAD] for host in foreign)
+
+
+def _is_shared(asked: Asked, rank: int, name: str) -> bool:
+    """Whether more than this rank write into a log."""
+    source = next((source for source in asked.matter.dossier.sources if source.name == name), None)
+    return source is not None and source.ranks != [rank]
 
 
 async def _of_host(asked: Asked, host: str, count: int = _LAST) -> list[Part]:
