@@ -22,6 +22,8 @@ _OF_A_KIND = 3  # lines of one entry, of one role, that are told
 _EXITS = 8
 _CLOCKS = 4  # hosts named whose clocks cannot be compared
 _NEXT = 1e-6  # seconds by which a line is taken to follow the one before it
+_FEW = 64  # ranks all of which are asked for their clocks
+_OF_A_HOST = 2  # of more, those that are
 _FILES = 16  # in which stamped lines are looked for above those without
 _ABOVE = 200  # lines above that are looked at
 
@@ -50,7 +52,7 @@ def tell_timeline(view: CaseView, diagnosis: Diagnosis, quoting: Quoting) -> tup
     for event in _events(view, diagnosis):
         events.setdefault(event.at, event)
     proofs = {(proof.source, proof.line): proof for proof in diagnosis.evidence}
-    clocks = estimate(view, [event.place for event in events.values()])
+    clocks = estimate(_sample(view, diagnosis), [event.place for event in events.values()])
     lines: list[tuple[Evidence, float | None]] = []
     for event in list(events.values())[:MAX_TIMELINE]:
         if not quoting.affords(event.place):
@@ -63,6 +65,20 @@ def tell_timeline(view: CaseView, diagnosis: Diagnosis, quoting: Quoting) -> tup
     lines += [(proof, proof.time.timestamp() if proof.time else None) for proof in proofs.values()]
     before = _stamps(quoting, clocks, [event.place for event in events.values()])
     return _ordered(lines, before)[:MAX_TIMELINE], _incomparable(clocks, events.values())
+
+
+def _sample(view: CaseView, diagnosis: Diagnosis) -> CaseView:
+    """The view of a few ranks of each host: they tell of its clock as well as all would."""
+    if len(view.stories) <= _FEW:
+        return view
+    held: Counter[str | None] = Counter()
+    stories = {}
+    for rank, story in view.stories.items():
+        host = view.host_of(rank)
+        held[host] += 1
+        if held[host] <= _OF_A_HOST or rank in diagnosis.initiating.ranks:
+            stories[rank] = story
+    return CaseView(view.case, view.attempt, stories, view.exits)
 
 
 def _incomparable(clocks: Clocks, events: Iterable[_Event]) -> list[str]:
