@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, cast
 
-from sqlalchemy import func, or_, update
+from sqlalchemy import case, func, or_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 from sqlmodel import col, select
@@ -30,6 +30,9 @@ from storage.tables import (
     StoredDiagnosis,
 )
 from storage.types import utc_now
+
+PACE = timedelta(seconds=1)
+"""An episode is told no more often: in a storm, hundreds of changes come at once, and a channel takes one edit a second."""
 
 MAX_MEMBERS = 100
 MAX_VERSIONS = 20
@@ -90,16 +93,16 @@ class Episodes:
             return None if claimed is None else await episode_view(session, claimed)
 
     async def next_due(self) -> datetime | None:
-        """Return when the next episode is due that nobody works on; None where none waits."""
+        """Return when the next episode is due and free; None where none waits."""
         async with self._database.reading() as session:
-            return await session.scalar(
-                select(func.min(Episode.due_at)).where(
-                    or_(col(Episode.lease_until).is_(None), col(Episode.lease_until) < utc_now())
-                )
+            later = case((col(Episode.lease_until) > Episode.due_at, Episode.lease_until), else_=col(Episode.due_at))
+            found: datetime | None = await session.scalar(
+                select(func.min(later)).where(col(Episode.due_at).is_not(None))
             )
+            return found
 
     async def told(self, episode_id: str, revision: int, drafts: Sequence[Draft], again_at: datetime | None) -> None:
-        """Queue what tells `revision`, and end the claim; what changed meanwhile, or falls due at `again_at`, comes next."""
+        """Queue what tells `revision`; what changed meanwhile, or falls due at `again_at`, comes after PACE."""
         async with self._database.writing() as session:
             episode = await session.get(Episode, episode_id, with_for_update=True)
             if episode is None:
@@ -107,7 +110,7 @@ class Episodes:
             for draft in drafts:
                 await queue(session, episode_id, draft)
             episode.told_revision = max(episode.told_revision, revision)
-            episode.lease_until = None
+            episode.lease_until = utc_now() + PACE
             if episode.revision == revision:
                 episode.due_at = again_at
 

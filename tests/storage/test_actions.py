@@ -24,6 +24,7 @@ async def episode_id(failures: Failures, repository: Repository) -> str:
     assert view is not None
     await repository.episodes.told(episode_id, view.episode.revision, [], None)
     assert await repository.episodes.claim(LEASE) is None
+    await repository.episodes.release_all()  # an episode is told once a second at most
     return episode_id
 
 
@@ -102,3 +103,13 @@ async def test_a_correction_is_kept(repository: Repository, episode_id: str) -> 
 async def test_an_episode_that_is_gone_is_an_error(repository: Repository) -> None:
     with pytest.raises(LookupError):
         await repository.actions.acknowledge(click("0" * 32))
+
+
+async def test_an_episode_is_told_once_a_second_at_most(repository: Repository, episode_id: str) -> None:
+    view = await repository.episodes.view(episode_id)
+    await repository.episodes.told(episode_id, view.episode.revision, [], None)
+    await repository.actions.acknowledge(click(episode_id))
+    assert await repository.episodes.claim(LEASE) is None
+    free = await repository.episodes.next_due()
+    assert free is not None
+    assert timedelta() < free - utc_now() <= timedelta(seconds=1)
