@@ -10,6 +10,7 @@ from bot.slack import phrases, rich
 from bot.slack.contract import Block, SlackMessage
 from bot.slack.escape import literal, moment, mrkdwn, person
 from bot.slack.lines import evidence_origin
+from knowledge.causes import load_causes
 from knowledge.diagnosis import Diagnosis, Evidence, Outcome, Role
 from storage.tables import Action, ActionKind
 
@@ -124,11 +125,16 @@ def _words(action: Action) -> str:
 
 def _correction(detail: dict[str, object]) -> str:
     ranks = detail.get("ranks")
-    parts = [f"cause {mrkdwn(str(detail['cause']), 60)}" if detail.get("cause") else ""]
+    parts = [f"cause {_cause(str(detail['cause']))}" if detail.get("cause") else ""]
     if isinstance(ranks, list) and ranks:
         parts.append(mrkdwn(f"begun by {phrases.ranks([int(rank) for rank in ranks])}", 200))
     shown = ", ".join(part for part in parts if part)
     return (f": {shown}" if shown else "") + _note(detail.get("note"))
+
+
+def _cause(name: str) -> str:
+    known = load_causes().get(name)
+    return mrkdwn(f"“{known.title}”" if known else name, 100)
 
 
 def _note(note: object) -> str:

@@ -80,7 +80,7 @@ def _source(name: str, lines: Lines, about: SourceAccount | None) -> Iterator[ri
 def _whose(about: SourceAccount | None) -> str:
     if about is None:
         return ""
-    shown = [about.kind.replace("-", " "), phrases.ranks(about.ranks) if about.ranks else "", about.host or ""]
+    shown = [f"{about.kind} log", phrases.ranks(about.ranks) if about.ranks else "", about.host or ""]
     return " · ".join(word for word in shown if word)
 
 

@@ -122,14 +122,24 @@ def _facts(job: JobFacts, status: IncidentStatus) -> str:
 
 
 def _verdict(job: JobFacts, diagnosis: Diagnosis, status: IncidentStatus, limits: _Limits) -> Block:
-    where = literal(phrases.where(diagnosis.initiating), 200)
+    word, where = _where(diagnosis, status)
     parts = [rich.bold(_title(diagnosis))]
     if where:
-        parts += [rich.plain(" on "), rich.bold(where)]
+        parts += [rich.plain(word), rich.bold(where)]
     told = _told(job, diagnosis, status, limits.summary)
     if told:
         parts.append(rich.plain("\n" + told))
     return rich.rich_text(rich.section(*parts))
+
+
+def _where(diagnosis: Diagnosis, status: IncidentStatus) -> tuple[str, str]:
+    """` on ` and who began it. Several jobs may share a host; else that of the one whose lines are shown is an example."""
+    where = literal(phrases.where(diagnosis.initiating), 200)
+    if not phrases.several_jobs(status):
+        return " on ", where
+    if len({member.where for member in status.members}) == 1:
+        return " on ", literal(phrases.hosts(diagnosis.initiating.hosts), 200)
+    return ", for example on ", where
 
 
 def _title(diagnosis: Diagnosis) -> str:
@@ -231,9 +241,9 @@ def _footer(job: JobFacts, diagnosis: Diagnosis, status: IncidentStatus, limits:
 
 def _story(headline: str, job: JobFacts, diagnosis: Diagnosis, status: IncidentStatus) -> str:
     """All of it in plain words, for notifications, screen readers and clients without blocks."""
-    where = phrases.where(diagnosis.initiating)
+    word, where = _where(diagnosis, status)
     failed = diagnosis.outcome is Outcome.FAILED
-    raw = [f"{_title(diagnosis)}{f' on {where}' if where else ''}. {_told(job, diagnosis, status, 600)}".rstrip()]
+    raw = [f"{_title(diagnosis)}{f'{word}{where}' if where else ''}. {_told(job, diagnosis, status, 600)}".rstrip()]
     raw += [f"{evidence_origin(evidence)}: {literal(evidence.text, 400)}" for evidence in _proving(diagnosis)[:1]]
     raw += [f"Fix {number}: {literal(step, 300)}" for number, step in enumerate(diagnosis.fix[:4], 1)]
     raw += [f"Verify: {literal(step.run, 200)} → {literal(step.expect, 200)}" for step in diagnosis.verify[:1]]

@@ -28,6 +28,7 @@ body { font: 15px/22px Lato, "Liberation Sans", Helvetica, Arial, sans-serif; co
 .message { display: flex; gap: 8px; padding: 8px 20px 10px; max-width: 780px; }
 .avatar { flex: 0 0 36px; height: 36px; border-radius: 6px; background: #3f0e40; color: #fff; text-align: center;
   line-height: 36px; font-weight: 900; font-size: 13px; }
+.face { background: #2f6f8f; }
 .body { min-width: 0; flex: 1; }
 .name { font-weight: 900; } .app { font-size: 10px; background: #ddd; border-radius: 2px; padding: 1px 3px; }
 .header { font-size: 18px; line-height: 26px; font-weight: 900; margin: 4px 0; }
@@ -42,7 +43,8 @@ code { font: 12px/16px Menlo, "DejaVu Sans Mono", Consolas, monospace; color: #c
 ol, ul { margin: 0; padding-left: 26px; } a { color: #1264a3; text-decoration: none; }
 .person { background: #e8f5fa; color: #1264a3; border-radius: 3px; padding: 0 2px; }
 table { border-collapse: collapse; margin: 6px 0; font-size: 13px; line-height: 18px; }
-td { border: 1px solid #ddd; padding: 4px 8px; vertical-align: top; } tr:first-child td { font-weight: 700; }
+td { border: 1px solid #ddd; padding: 4px 8px; vertical-align: top; }
+td:last-child { overflow-wrap: anywhere; } tr:first-child td { font-weight: 700; }
 .actions { display: flex; flex-wrap: wrap; gap: 8px; margin: 8px 0; }
 .button { border: 1px solid #bbb; border-radius: 4px; padding: 3px 12px; font-weight: 700; font-size: 13px; }
 .primary { background: #007a5a; border-color: #007a5a; color: #fff; } .danger { color: #e01e5a; }
@@ -76,10 +78,15 @@ def message(shown: SlackMessage) -> str:
     return _posted(above + "".join(bars))
 
 
-def thread(replies: Iterable[SlackMessage | SlackFile]) -> str:
-    """Return the replies below a message."""
-    shown = [message(each) if isinstance(each, SlackMessage) else _posted(_file(each)) for each in replies]
-    return f"<div class=thread>{''.join(shown)}</div>"
+def thread(replies: Iterable[SlackMessage | SlackFile | str]) -> str:
+    """Return the replies below a message; what is drawn already is taken as it is."""
+    return f"<div class=thread>{''.join(map(_reply, replies))}</div>"
+
+
+def person(name: str, said: str) -> str:
+    """Return what a person wrote."""
+    face = f'<div class="avatar face">{_escaped(name[:1])}</div>'
+    return f"<div class=message>{face}<div class=body><span class=name>{_escaped(name)}</span><br>{_escaped(said)}</div></div>"
 
 
 def modal(view: dict[str, Any]) -> str:
@@ -89,6 +96,12 @@ def modal(view: dict[str, Any]) -> str:
     buttons += f'<span class="button primary">{_escaped(view["submit"]["text"])}</span>'
     title = _escaped(view["title"]["text"])
     return f"<div class=modal><div class=title>{title}</div>{fields}<div class=foot>{buttons}</div></div>"
+
+
+def _reply(reply: SlackMessage | SlackFile | str) -> str:
+    if isinstance(reply, str):
+        return reply
+    return message(reply) if isinstance(reply, SlackMessage) else _posted(_file(reply))
 
 
 def _posted(inner: str) -> str:
@@ -205,15 +218,15 @@ def draw(folder: Path, browser: str | None) -> None:
             photograph(browser, written)
 
 
-def photograph(browser: str, written: Path) -> None:
-    """Let Chromium draw a page into a PNG beside it, as high as its content."""
+def photograph(browser: str, written: Path, width: int = WIDTH) -> None:
+    """Let Chromium draw a page into a PNG beside it, `width` pixels wide and as high as its content."""
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-device-scale-factor=1"]
     measure = written.with_suffix(".measure.html")
     script = (
         "<script>document.title=document.documentElement.scrollHeight;document.body.innerHTML=document.title</script>"
     )
     measure.write_text(written.read_text(encoding="utf-8") + script, encoding="utf-8")
-    size = f"--window-size={WIDTH},200"
+    size = f"--window-size={width},200"
     dom = subprocess.run(
         [browser, *flags, size, "--dump-dom", str(measure)], capture_output=True, text=True, check=True
     )
@@ -222,7 +235,7 @@ def photograph(browser: str, written: Path) -> None:
     height = int(found[1]) + 8 if found else 1_200
     picture = f"--screenshot={written.with_suffix('.png')}"
     subprocess.run(
-        [browser, *flags, f"--window-size={WIDTH},{height}", picture, str(written)], capture_output=True, check=True
+        [browser, *flags, f"--window-size={width},{height}", picture, str(written)], capture_output=True, check=True
     )
 
 

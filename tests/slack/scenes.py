@@ -31,9 +31,7 @@ def standing(**more: Any) -> IncidentStatus:
         "owner": "U0ALICE",
         "last_seen": datetime(2026, 11, 14, tzinfo=UTC),
         "nodes": ("gpu-n17", "gpu-n03"),
-        "before": Before(
-            "bob", datetime(2026, 11, 14, tzinfo=UTC), "node-drained", "GPU reseated by the vendor", LINK
-        ),
+        "before": Before("bob", datetime(2026, 11, 14, tzinfo=UTC), "node-drained", "GPU reseated by the vendor", LINK),
     }
     return replace(status, **(known | more))
 
@@ -200,9 +198,9 @@ def dossier(world: int = 512) -> Dossier:
         ),
     ]
     sources = [
-        SourceAccount(name="gpu-n17/kern.log", kind="kernel-log", host="gpu-n17", bytes=190_000),
-        SourceAccount(name="gpu-n17/rank-137.err", kind="rank-log", ranks=[137], host="gpu-n17", bytes=900_000),
-        SourceAccount(name="gpu-n01/rank-0.err", kind="rank-log", ranks=[0], host="gpu-n01", bytes=700_000),
+        SourceAccount(name="gpu-n17/kern.log", kind="kernel", host="gpu-n17", bytes=190_000),
+        SourceAccount(name="gpu-n17/rank-137.err", kind="rank", ranks=[137], host="gpu-n17", bytes=900_000),
+        SourceAccount(name="gpu-n01/rank-0.err", kind="rank", ranks=[0], host="gpu-n01", bytes=700_000),
     ]
     return Dossier(world_size=world, ranks=[account(rank) for rank in range(world)], timeline=timeline, sources=sources)
 

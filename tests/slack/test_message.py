@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,7 +16,7 @@ from bot.slack.poster import wire
 from bot.slack.terminal import as_text
 from knowledge.diagnosis import Collateral, Diagnosis, Evidence, Initiating, Outcome, Restart, Role, VerifyStep
 from knowledge.job import JobFacts
-from tests.slack import blockkit, samples
+from tests.slack import blockkit, samples, scenes
 from tests.slack.test_escape import HOSTILE
 
 
@@ -226,6 +227,16 @@ def test_of_lines_that_differ_only_in_numbers_one_is_proof_enough() -> None:
     message = shown(render(job, diagnosis.model_copy(update={"evidence": [*same, diagnosis.evidence[1]]}), status))
     assert message.count("NVRM: Xid 79") == 1
     assert "unspecified launch failure" in message
+
+
+def test_of_many_jobs_one_place_is_an_example_unless_all_share_it() -> None:
+    job, diagnosis, status = samples.gpu_lost()
+    many = replace(status, members=scenes.storm_members(30), member_count=30)
+    message = render(job, diagnosis, many)
+    assert "GPU fell off the bus, for example on gpu-n17 (rank 137)" in shown(message)
+    assert "for example on gpu-n17" in message.text
+    one_node = replace(many, members=tuple(replace(each, where="gpu-n17") for each in many.members))
+    assert "| GPU fell off the bus on gpu-n17\n" in shown(render(job, diagnosis, one_node))
 
 
 def test_words_between_backticks_are_code_in_steps() -> None:

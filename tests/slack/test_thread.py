@@ -221,7 +221,7 @@ def did(number: int, kind: ActionKind, **detail: Any) -> Action:
         (did(1, ActionKind.RIGHT), "alice judged the verdict right"),
         (
             did(1, ActionKind.WRONG, cause="nic-fault", ranks=[3, 8, 9], note="saw it"),
-            "alice judged the verdict wrong: cause nic-fault, begun by ranks 3, 8, 9 “saw it”",
+            "alice judged the verdict wrong: cause “Network adapter fault”, begun by ranks 3, 8, 9 “saw it”",
         ),
     ],
     ids=lambda value: value.kind if isinstance(value, Action) else "",
