@@ -10,8 +10,9 @@ COMPILE = uv pip compile pyproject.toml --quiet --universal --python-version 3.1
 	--custom-compile-command 'make lock' $(UPGRADE)
 
 FUZZ_SECONDS ?= 600
+BROWSER ?= chromium
 
-.PHONY: help demo test fuzz lint format docs lock bench bench-quick clean slurm
+.PHONY: help demo test fuzz lint format docs pictures lock bench bench-quick clean slurm
 
 help:
 	@echo 'make demo     replay a real failed job and show the message that the channel would get'
@@ -20,6 +21,7 @@ help:
 	@echo 'make lint     ruff, mypy and the import contracts'
 	@echo 'make format   let ruff rewrite what it can'
 	@echo 'make docs     write docs/catalogue/ from the catalogue'
+	@echo 'make pictures draw the pictures of docs/slack.md with Chromium: make BROWSER=/usr/bin/chromium pictures'
 	@echo 'make bench    how fast everything is, beside ripgrep and other tools: writes docs/performance.md'
 	@echo 'make bench-quick  the same on a tenth of the data'
 	@echo 'make lock     bring both lock files up to date with pyproject.toml (needs uv)'
@@ -46,6 +48,9 @@ format: $(READY)
 
 docs: $(READY)
 	@$(BIN)/python -m bot.cli.catalogue_docs
+
+pictures: $(READY)
+	@$(BIN)/python -m tests.slack.pictures $(BROWSER) docs/images
 
 bench: $(READY)
 	@$(BIN)/python -m benchmarks --write $(BENCH)

@@ -18,7 +18,7 @@ from bot.slack.contract import SlackMessage
 from tests.bot.conftest import Client, settings_in
 from tests.bot.test_night import Night
 from tests.digest.scenes import digest
-from tests.slack import scenes
+from tests.slack import pictures, scenes
 from tests.slack.fake import FakeSlack
 from tests.slack.judges import builders, compiler, house, sdk
 from tests.slack.judges.sent import SPITEFUL, Payload, distinct, in_general, message, of_all_cases, view
@@ -37,8 +37,9 @@ def said() -> list[Payload]:
 
 
 def scenery() -> Iterable[Payload]:
-    """Every scene that the documentation shows, part by part."""
-    for name, scene in {**scenes.ALL, "digest": digest}.items():
+    """Every scene, and what the pictures of the documentation show, part by part."""
+    drawn = {"picture": lambda: [pictures.failure(), pictures.storm(), pictures.thread()]}
+    for name, scene in {**scenes.ALL, **drawn, "digest": digest}.items():
         for part in scene():
             for shown in part if isinstance(part, list) else [part]:
                 if isinstance(shown, SlackMessage):
