@@ -37,6 +37,8 @@ _SIGNAL = re.compile(r"signal[ :=]*(?P<number>\d{1,2})|(?P<name>SIG[A-Z0-9]{2,8}
 _SACCT = re.compile(r"(?:sacct|slurm|exitcode)?[ :=]*(?P<code>\d{1,3}):(?P<signal>\d{1,3})", re.IGNORECASE)
 _STATE = re.compile(r"(?:(?:slurm|job|sacct)[ _-]?)?state[ :=]*(?P<any>[\w+]+)|(?P<name>[A-Z_]{4,}\+?)", re.IGNORECASE)
 _LINE = re.compile(r"(?P<switch>S?)Xid \([^)]{4,40}\): (?P<number>\d{1,5})\b")
+_NUMBER = re.compile(r"-?\d{1,6}")
+_VENDOR_ERROR = 129  # of an RDMA card whose retries are used up
 _NVLINK5 = re.compile(
     r"\): (?P<xid>14[4-9]|150),.{0,80}?\b(?P<unit>[A-Z][A-Z0-9_/]{2,40}) (?P<severity>Fatal|Nonfatal) XC\d i\d+ "
     r"Link +(?P<link>-?\d+) \((?P<info>0x[0-9a-fA-F]{1,8}) (?P<status>0x[0-9a-fA-F]{1,8})"
@@ -85,7 +87,31 @@ def asked(text: str) -> Told | str | None:
         return of_cuda(error) if error else f"CUDA has no error {number}."
     if _CUDA_NAME.fullmatch(text) and (error := cuda_error(text)):
         return of_cuda(error)
+    if _NUMBER.fullmatch(text):
+        return _bare(int(text))
     return _ending(text)
+
+
+def _bare(number: int) -> Told | str:
+    """Tell what a number may stand for, where nobody says whose number it is."""
+    found: dict[str, Told] = {}
+    if error := cuda_errors().get(number):
+        found[f"cuda {number}"] = of_cuda(error)
+    if xid := of_xid(number):
+        found[f"xid {number}"] = xid
+    if number == _VENDOR_ERROR:
+        title = "RDMA retries used up: the far end did not acknowledge"
+        found[f"vendor err {number}"] = Told(title, f"vendor err {number}", (), ("nccl-ib-retry-exceeded",))
+    ended = _of_signal(-number) if number < 0 else _of_exit(number)
+    if isinstance(ended, Told):
+        found[f"exit code {number}"] = ended
+    if len(found) == 1:
+        return next(iter(found.values()))
+    if not found:
+        return (
+            f"Neither a GPU nor CUDA nor the end of a process has a number {number}; give the line in which it stands."
+        )
+    return Told(f"{number} may be", "ask with the word before it", [(form, told.title) for form, told in found.items()])
 
 
 def of_xid(number: int) -> Told | None:

@@ -132,7 +132,9 @@ def _rule(entry: Signature, expression: str, needs: str) -> dict[str, Any]:
     annotations = {
         "summary": _plain(entry.title),
         "description": _plain(f"{entry.mechanism} {RESTART[entry.restart]}"),
-        "action": _plain(" ".join(f"{number}. {step}" for number, step in enumerate(entry.fix, 1))),
+        "action": _plain(
+            " ".join(f"{number}. {step}" for number, step in enumerate(entry.fix, 1)).replace("{host}", "HOST")
+        ),
     }
     if entry.watch:
         annotations["watch"] = _plain(entry.watch)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from functools import cache
 
 from bot.cli import codes
 from bot.cli.codes import Told
-from bot.cli.words import Index
+from bot.cli.words import Index, words_of
 from knowledge.catalogue import FOLDER, Catalogue, load_catalogue
 from knowledge.causes import Cause, load_causes
 from knowledge.reading.prefixes import learn_habits, strip_prefix
@@ -18,6 +19,8 @@ from knowledge.signature import Signature, SignatureRole
 
 MAX_TEXT = 16 << 20
 """Bytes of pasted text that are read; a larger log is for `firstfault diagnose`."""
+
+_NAMING, _LONG, _STEM = 2, 10, 3  # words that name an entry; letters of one that does alone; of the beginning of one
 
 _ORDER = {role: place for place, role in enumerate(SignatureRole)}
 
@@ -74,7 +77,30 @@ def find(text: str) -> Found:
     hits = _ordered(list(_spoken(catalogue, text)))
     if hits:
         return Found(hits, told=codes.of_line(hits[0].line), pasted=True)
-    return Found(near=[result.entry for result in Index(catalogue, layers()).search(text[:2000])[:5]])
+    near = [result.entry for result in Index(catalogue, layers()).search(text[:2000])[:5]]
+    if meant := _meant(asked, near):
+        return Found([Hit(meant)], note=f"the only entry called like “{asked}”")
+    return Found(near=near)
+
+
+def _meant(asked: str, near: list[Signature]) -> Signature | None:
+    """The entry whose name is what was typed, or the only one whose name holds all its words, typing errors forgiven."""
+    slug = "-".join(words_of(asked))
+    for entry in near:
+        if slug in (entry.id, "-".join(words_of(entry.title))):
+            return entry
+    words = words_of(asked)
+    if len(words) < _NAMING and not any(len(word) >= _LONG for word in words):
+        return None
+    called = [entry for entry in near if all(_in_name(word, words_of(f"{entry.id} {entry.title}")) for word in words)]
+    return called[0] if len(called) == 1 else None
+
+
+def _in_name(word: str, name: list[str]) -> bool:
+    beginning = len(word) >= _STEM and word.isalpha()
+    return any(word == other or (beginning and other.startswith(word)) for other in name) or bool(
+        len(word) > _STEM and get_close_matches(word, name, n=1, cutoff=0.8)
+    )
 
 
 def _coded(catalogue: Catalogue, told: Told) -> Found:

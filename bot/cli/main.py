@@ -82,7 +82,7 @@ class _Depth(StrEnum):
     ENGINEER = "engineer"
 
 
-@app.command()
+@app.command(context_settings={"ignore_unknown_options": True})  # "-9" is an exit code, not an option
 def explain(
     text: Annotated[
         list[str], typer.Argument(metavar="ID|TEXT", help="An id, a number, lines of a log, or - for standard input.")

@@ -248,3 +248,37 @@ def test_the_commands_cost_diagnose_nothing_at_its_start() -> None:
     )
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment())
     assert result.stdout.strip() == "['bot.cli.main']"
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"), [("999", "CUDA error 999"), ("79", "Xid 79"), ("-9", "SIGKILL"), ("-11", "SIGSEGV")]
+)
+def test_a_number_alone_is_told_where_it_can_be_one_thing_only(asked: str, told: str, firstfault: Run) -> None:
+    result = firstfault("explain", asked)
+    assert result.returncode == 0
+    assert told in result.stdout
+
+
+def test_a_number_that_may_be_several_things_is_told_as_all_of_them(firstfault: Run) -> None:
+    retries = firstfault("explain", "129").stdout
+    assert all(form in retries for form in ("xid 129", "vendor err 129", "exit code 129"))
+    assert "exit code 137\n  SIGKILL" in firstfault("explain", "137").stdout
+
+
+@pytest.mark.parametrize(
+    ("asked", "entry"),
+    [
+        ("NCCL CUDA failure", "nccl-cuda-failure"),
+        ("vendor err 129", "nccl-ib-retry-exceeded"),
+        ("fabricmanager stoped", "fabricmanager-stopped"),
+    ],
+)
+def test_a_name_in_other_words_is_enough_where_one_entry_alone_is_called_so(asked: str, entry: str) -> None:
+    found = find(asked)
+    assert [hit.entry.id for hit in found.hits] == [entry]
+    assert asked in found.note
+
+
+@pytest.mark.parametrize("asked", ["rocm", "gpu memory", "something odd went wrong"])
+def test_words_that_fit_several_entries_or_none_choose_nothing(asked: str) -> None:
+    assert not find(asked).hits
