@@ -15,12 +15,27 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
 BINARIES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol")
+
+
+MEMORY_GROUPS = Path("/sys/fs/cgroup/memory")
+
+
+def memory_can_be_limited() -> bool:
+    """Whether Slurm can give its jobs memory limits here: control groups of version 1 that we may write."""
+    probe = MEMORY_GROUPS / f"firstfault-probe-{os.getpid()}"
+    try:
+        probe.mkdir()
+        probe.rmdir()
+    except OSError:
+        return False
+    return True
 
 
 def slurm_is_installed() -> bool:
@@ -36,10 +51,19 @@ class Cluster:
     """A running cluster of nodes n1, n2, … that ends with the `with` block, jobs and all.
 
     `settings` are lines of slurm.conf that replace ours, such as {"KillWait": "2"}; hooks are settings too.
+    `lines` come last, such as further partitions. With `limit_memory`, jobs get no more than they asked for.
     As root the controller runs as `slurm` and jobs as `nobody`; otherwise everything runs as the caller.
     """
 
-    def __init__(self, nodes: int = 2, cpus: int = 4, settings: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        nodes: int = 2,
+        cpus: int = 4,
+        settings: Mapping[str, str] | None = None,
+        lines: Sequence[str] = (),
+        *,
+        limit_memory: bool = False,
+    ) -> None:
         # Unix sockets cap the length of a path, and the job's user has to pass through each folder.
         self.folder = Path(tempfile.mkdtemp(prefix="ff-slurm-", dir="/tmp"))
         self.folder.chmod(0o755)
@@ -47,8 +71,13 @@ class Cluster:
         self.conf = self.folder / "slurm.conf"
         self.munge_socket = self.folder / "munge.sock"
         self.jobs = self.folder / "jobs"
-        self._cpus, self._settings = cpus, dict(settings or {})
+        self._cpus, self._lines, self._limit_memory = cpus, list(lines), limit_memory
+        self._settings = dict(settings or {})
+        if limit_memory:
+            limits = {"TaskPlugin": "task/cgroup", "SelectTypeParameters": "CR_CPU_Memory", "DefMemPerCPU": "100"}
+            self._settings = limits | self._settings
         self._daemons: list[subprocess.Popen[bytes]] = []
+        self._named: dict[str, subprocess.Popen[bytes]] = {}
         self.node_user = pwd.getpwuid(os.geteuid()).pw_name
         root = os.geteuid() == 0
         self.controller_user = "slurm" if root else self.node_user
@@ -110,6 +139,29 @@ class Cluster:
     def wait_for_step(self, job: str, seconds: float = 60) -> None:
         """Until the job's first `srun` runs. A signal before that meets a shell that is not ready for it."""
         self._until("slurmctld", lambda: f"{job}.0" in self.run("squeue", "-s", "-h", "-o", "%i").split(), seconds)
+
+    def start_as_job_user(self, *command: str) -> subprocess.Popen[str]:
+        """A command of a person at a terminal, such as `srun`, and what it says."""
+        return subprocess.Popen(
+            [*self._as_job_user(), *command],
+            env=self.environment(),
+            cwd=self.jobs,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+
+    def kill_node(self, node: str) -> None:
+        """What a power cut does: the node's daemon and everything that it started are gone at once."""
+        daemon = self._named.pop(f"slurmd-{node}")
+        self._daemons.remove(daemon)
+        daemon.kill()
+        daemon.wait()
+        for pid in self._step_daemons(node):
+            for each in [pid, *_descendants(pid)]:
+                with suppress(ProcessLookupError):
+                    os.kill(each, signal.SIGKILL)
 
     def take_down(self, node: str) -> None:
         """Let the controller hold the node for dead. A slurmd that lives registers again and is taken back at once."""
@@ -175,11 +227,15 @@ class Cluster:
         lines = [f"{key}={value}" for key, value in settings.items()]
         for node, port in zip(self.nodes, ports[1:], strict=True):
             lines.append(
-                f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={self._cpus} RealMemory=500"
+                f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={self._cpus}"
+                f" RealMemory={100 * self._cpus}"
             )
         lines.append(f"PartitionName=main Nodes={','.join(self.nodes)} Default=YES MaxTime=INFINITE State=UP")
-        self.conf.write_text("\n".join(lines) + "\n", "utf-8")
-        (self.folder / "cgroup.conf").write_text("CgroupAutomount=no\n", "utf-8")
+        self.conf.write_text("\n".join(lines + self._lines) + "\n", "utf-8")
+        groups = f"CgroupPlugin=cgroup/v1\nCgroupMountpoint={MEMORY_GROUPS.parent}\nConstrainRAMSpace=yes\n"
+        (self.folder / "cgroup.conf").write_text(
+            "CgroupAutomount=no\n" + (groups if self._limit_memory else ""), "utf-8"
+        )
         (self.folder / "plugstack.conf").touch()
 
     def _spawn(self, name: str, *options: str) -> None:
@@ -196,19 +252,21 @@ class Cluster:
                 start_new_session=True,
             )
         self._daemons.append(daemon)
+        self._named[name] = daemon
 
     def _until(self, name: str, ready: object, seconds: float = 30) -> None:
         assert callable(ready)
         until = time.monotonic() + seconds
         while not ready():
-            dead = next((daemon for daemon in self._daemons if daemon.poll() is not None), None)
+            dead = [each for each, daemon in self._named.items() if daemon.poll() is not None]
             if dead or time.monotonic() > until:
-                raise ClusterError(f"{name} did not come up\n{self._log(name)}")
+                culprit = dead[0] if dead else name
+                raise ClusterError(f"{culprit} did not come up\n{self._log(culprit)}")
             time.sleep(0.1)
 
     def _all_nodes_idle(self) -> bool:
         try:
-            return self.run("sinfo", "-h", "-N", "-t", "idle", "-o", "%N").split() == self.nodes
+            return self.run("sinfo", "-h", "-N", "-p", "main", "-t", "idle", "-o", "%N").split() == self.nodes
         except ClusterError:
             return False
 
@@ -242,10 +300,22 @@ class Cluster:
                 daemon.wait()
         for pid in self._step_daemons():
             os.kill(pid, signal.SIGKILL)
+        if self._limit_memory:
+            self._remove_memory_groups()
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _step_daemons(self) -> list[int]:
-        """slurmstepd processes of this cluster that outlived their slurmd."""
+    def _remove_memory_groups(self) -> None:
+        for node in self.nodes:
+            top = MEMORY_GROUPS / f"slurm_{node}"
+            for group in sorted((path for path in top.rglob("*") if path.is_dir()), reverse=True):
+                with suppress(OSError):
+                    group.rmdir()
+            with suppress(OSError):
+                top.rmdir()
+
+    def _step_daemons(self, node: str = "") -> list[int]:
+        """slurmstepd processes of this cluster, or of one of its nodes."""
+        places = (f"{self.folder}/spool-{node}/", f"{self.folder}/log/slurmd-{node}.") if node else (f"{self.folder}/",)
         left = []
         for process in Path("/proc").glob("[0-9]*"):
             try:
@@ -254,9 +324,21 @@ class Cluster:
                 files = [str(file.readlink()) for file in (process / "fd").iterdir()]
             except OSError:
                 continue  # ended while we looked
-            if any(file.startswith(f"{self.folder}/") for file in files):
+            if any(file.startswith(places) for file in files):
                 left.append(int(process.name))
         return left
+
+
+def _descendants(pid: int) -> list[int]:
+    """Processes below this one."""
+    parents = {}
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            parents[int(process.name)] = int((process / "stat").read_text().rpartition(")")[2].split()[1])
+    below = [pid]
+    for each in below:
+        below += [child for child, parent in parents.items() if parent == each]
+    return below[1:]
 
 
 def _free_ports(count: int) -> list[int]:
