@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
+from typing import Any
 
 from pydantic import ValidationError
 
@@ -162,17 +163,35 @@ def _names(folder: Path, before: str) -> Iterator[str]:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
                 yield from _names(Path(entry.path), f"{before}{entry.name}/")
-            elif entry.is_file():
+            elif _is_file(entry):
                 yield before + entry.name
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:  # a link that leads to itself
+        return False
 
 
 def _read_job(path: Path) -> JobFacts:
     try:
-        return JobFacts.model_validate(json.loads(path.read_bytes()))
+        return _facts(json.loads(path.read_bytes()))
     except OSError as error:
         raise UnreadableEvidence(f"cannot read {path}: {error.strerror or error}") from error
     except (ValueError, ValidationError, RecursionError) as error:
         raise UnreadableEvidence(f"{path} is not a job.json: {str(error).splitlines()[0]}") from error
+
+
+def _facts(told: Any) -> JobFacts:
+    """Facts without those that make no sense, since all are optional. Raises ValidationError for what is no object."""
+    try:
+        return JobFacts.model_validate(told)
+    except ValidationError as error:
+        wrong = {part for found in error.errors() for part in found["loc"][:1]}
+        if not wrong or not isinstance(told, dict):
+            raise
+        return JobFacts.model_validate({name: value for name, value in told.items() if name not in wrong})
 
 
 def open_bundle(paths: Sequence[Path]) -> Bundle:

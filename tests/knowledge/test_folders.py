@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
+from knowledge import diagnose
 from knowledge.diagnosis import Diagnosis
 
 Verdict = Callable[..., Diagnosis]
@@ -46,3 +48,17 @@ def test_folders_of_attempts_runs_and_collections_are_no_hosts(evidence: Callabl
     for above in ("attempt-1", "run7", "logs2", "kernels", "job-99"):
         read = evidence({f"{above}/rank-0.log": "step 1\n", f"{above}/dmesg.log": PANIC})
         assert {source.host for source in read.sources} == {None}  # type: ignore[attr-defined]
+
+
+def test_a_link_that_leads_to_itself_is_passed_over(bundle: Callable[..., Path]) -> None:
+    case = bundle({"rank-0.log": "[rank0]: Traceback (most recent call last):\n[rank0]: ValueError: x\n"})
+    (case / "logs" / "latest.log").symlink_to("latest.log")
+    assert diagnose([case]).initiating.ranks == [0]
+
+
+def test_a_fact_of_the_schedulers_that_makes_no_sense_hides_neither_the_others_nor_the_logs(verdict: Verdict) -> None:
+    error = "[rank1]: Traceback (most recent call last):\n[rank1]: ValueError: x\n"
+    told = verdict(
+        {"rank-1.log": error}, state="FAILED", nodes=["n0", None], started_at="soon", world_size=2, ranks_per_node=1
+    )
+    assert (told.outcome, told.initiating.ranks) == ("failed", [1])
