@@ -1,0 +1,106 @@
+"""Whether a workload failed, by its own word."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Literal
+
+from hooks.kubernetes.api import Object
+from hooks.kubernetes.kinds import Kind, inside
+
+LABEL = "firstfault/watch"
+"""On a bare pod: watch it."""
+
+_BY_PLATFORM = ("PreemptionByScheduler", "DeletionByTaintManager", "EvictionByEvictionAPI", "DeletionByPodGC",
+                "TerminationByKubelet")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a workload ended, in its own words."""
+
+    outcome: Literal["failed", "well", "stopped", "ending"]
+    reason: str = ""
+    message: str = ""
+    at: datetime | None = None
+
+
+def ending_of(kind: Kind, item: Object) -> Ending | None:
+    """How it ended; None while it has not. What a person deleted before it failed was stopped, not failed."""
+    if kind.kind == "Pod" and inside(item, "metadata", "labels", LABEL) not in ("true", "yes", "1"):
+        return None
+    status = item.get("status") or {}
+    said = list(_words(kind, status))
+    for outcome in ("failed", "well", "stopped", "ending"):
+        for word, condition in said:
+            if word in getattr(kind.rules, outcome):
+                ending = Ending(outcome, *_why(kind, status, condition), _when(kind, item, condition))
+                return _unless_deleted(kind, item, ending)
+    if item.get("metadata", {}).get("deletionTimestamp"):
+        return Ending("stopped", "Deleted")
+    return None
+
+
+def time_of(text: Any) -> datetime | None:
+    """A time as the API writes it; None where it is none."""
+    try:
+        found = datetime.fromisoformat(text)
+    except (TypeError, ValueError):
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)
+
+
+def deleted_at(item: Object) -> datetime | None:
+    """When somebody asked for the deletion: the API tells when it must be done at the latest."""
+    metadata = item.get("metadata", {})
+    due = time_of(metadata.get("deletionTimestamp"))
+    grace = metadata.get("deletionGracePeriodSeconds")
+    return due - timedelta(seconds=grace) if due and isinstance(grace, int) else due
+
+
+def disruption(pod: Object) -> Object | None:
+    """The condition by which the platform says that it took the pod away."""
+    for condition in inside(pod, "status", "conditions") or ():
+        if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
+            return dict(condition)
+    return None
+
+
+def _words(kind: Kind, status: Object) -> Iterator[tuple[str, Object]]:
+    for field in kind.rules.at:
+        if field == "conditions":
+            for condition in status.get("conditions") or ():
+                if condition.get("status") == "True":
+                    yield f"{condition.get('type')}={condition.get('reason')}", condition
+                    yield str(condition.get("type")), condition
+        elif word := inside(status, *field.split(".")):
+            yield str(word), {}
+
+
+def _why(kind: Kind, status: Object, condition: Object) -> tuple[str, str]:
+    if condition:
+        return str(condition.get("reason") or ""), str(condition.get("message") or "")
+    return str(inside(status, *kind.rules.reason) or ""), str(inside(status, *kind.rules.message) or "")
+
+
+def _when(kind: Kind, item: Object, condition: Object) -> datetime | None:
+    status = item.get("status") or {}
+    told = condition.get("lastTransitionTime") or inside(status, "state", "lastTransitionTime")
+    if told is None and kind.kind == "Pod":
+        ends = [inside(each, "state", "terminated", "finishedAt") for each in status.get("containerStatuses") or ()]
+        told = max(filter(None, ends), default=None)
+    return time_of(told or status.get("completionTime") or status.get("endTime"))
+
+
+def _unless_deleted(kind: Kind, item: Object, ending: Ending) -> Ending:
+    deleted = deleted_at(item)
+    if ending.outcome not in ("failed", "ending") or deleted is None:
+        return ending
+    if ending.at is not None and ending.at < deleted:
+        return ending
+    taken = disruption(item) if kind.kind == "Pod" else None
+    if taken and taken.get("reason") in _BY_PLATFORM:
+        return ending
+    return Ending("stopped", "Deleted", ending.message, ending.at)

@@ -1,0 +1,145 @@
+"""List, then watch: every change of one collection, once, whatever the server does meanwhile."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import random
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
+
+from hooks.kubernetes.api import Api, ApiError, Object
+
+log = logging.getLogger(__name__)
+
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0  # seconds
+_ABSENT_PAUSE = 300.0  # seconds until a collection that is not there, or not ours to read, is tried again
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One object as it is now. Of one that is `gone`, no more than the metadata may be known."""
+
+    item: Object
+    gone: bool = False
+
+
+@dataclass
+class Collection:
+    """All objects of one kind, followed. `path` is the collection's, such as /apis/batch/v1/jobs."""
+
+    api: Api
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict)
+    watch_seconds: int = 300  # after which the server ends a watch, and we go on
+    absent_pause: float = _ABSENT_PAUSE
+    first_pause: float = _FIRST_PAUSE
+    listed: asyncio.Event = field(default_factory=asyncio.Event)  # once the first list is through
+    relists: int = 0
+    _known: dict[str, Object] = field(default_factory=dict)  # by uid
+    _version: str = ""
+
+    async def changes(self) -> AsyncGenerator[Change, None]:
+        """Yield changes for ever: first all that exists, then what happens. Ends by cancellation alone."""
+        failures = 0
+        while True:
+            try:
+                if not self._version:
+                    async with aclosing(self._list()) as found:
+                        async for change in found:
+                            yield change
+                    self.listed.set()
+                async with aclosing(self._watch()) as seen:
+                    async for change in seen:
+                        failures = 0
+                        yield change
+                failures = 0
+            except ApiError as error:
+                if error.expired:
+                    log.info("%s: what happened since is no longer kept; listing anew", self.path)
+                    self._version = ""
+                    continue
+                failures += 1
+                await asyncio.sleep(self._pause(error, failures))
+
+    def _pause(self, error: ApiError, failures: int) -> float:
+        if error.refused:
+            log.warning("%s: %s; trying again in %.0f s", self.path, error, self.absent_pause)
+            self.listed.set()  # nobody need wait for it
+            self._version = ""
+            return self.absent_pause
+        pause: float = min(_LONGEST_PAUSE, self.first_pause * 2 ** min(failures - 1, 10))
+        pause *= random.uniform(0.5, 1.0)  # noqa: S311 - many watchers must not come back in step
+        log.warning("%s: %s; going on in %.1f s", self.path, error, pause)
+        return pause
+
+    async def _list(self) -> AsyncGenerator[Change, None]:
+        """Compare what is there with what was known: a watch that lost its place misses nothing but the way."""
+        items, version = await self.api.list(self.path, self.query)
+        self.relists += 1
+        there = {uid: item for item in items if (uid := _uid(item))}
+        for uid in self._known.keys() - there.keys():
+            yield Change(self._known.pop(uid), gone=True)
+        for item in there.values():
+            if self._is_news(item):
+                yield Change(item)
+        self._version = version
+
+    async def _watch(self) -> AsyncGenerator[Change, None]:
+        query = {
+            **self.query,
+            "watch": "true",
+            "allowWatchBookmarks": "true",
+            "resourceVersion": self._version,
+            "timeoutSeconds": str(self.watch_seconds),
+        }
+        lines = self.api.lines(self.path, query, idle_seconds=self.watch_seconds + 30)
+        async with aclosing(lines):
+            async for line in lines:
+                if line.strip():
+                    change = self._read(line)
+                    if change:
+                        yield change
+
+    def _read(self, line: bytes) -> Change | None:
+        try:
+            event = json.loads(line)
+            kind, item = event["type"], event["object"]
+        except (ValueError, KeyError, TypeError) as error:
+            raise ApiError(0, f"{self.path}: an event of the watch cannot be read") from error
+        if kind == "ERROR":
+            raise ApiError(int(item.get("code") or 0), str(item.get("message") or "the watch failed"))
+        version = str(item.get("metadata", {}).get("resourceVersion", ""))
+        change = None
+        if kind == "DELETED":
+            self._known.pop(_uid(item), None)
+            change = Change(item, gone=True)
+        elif kind in ("ADDED", "MODIFIED") and self._is_news(item):
+            change = Change(item)
+        self._version = version or self._version
+        return change
+
+    def _is_news(self, item: Object) -> bool:
+        known = self._known.get(_uid(item))
+        if known is not None and _version(known) == _version(item):
+            return False
+        # Who wrote which field is half of an object's size and nothing to us.
+        item.get("metadata", {}).pop("managedFields", None)
+        self._known[_uid(item)] = _card(item)
+        return True
+
+
+def _card(item: Object) -> Object:
+    """What is kept of an object to compare it: a large cluster has many."""
+    metadata = item.get("metadata", {})
+    return {"metadata": {key: metadata.get(key) for key in ("uid", "namespace", "name", "resourceVersion")}}
+
+
+def _uid(item: Object) -> str:
+    return str(item.get("metadata", {}).get("uid", ""))
+
+
+def _version(item: Object) -> str:
+    return str(item.get("metadata", {}).get("resourceVersion", ""))

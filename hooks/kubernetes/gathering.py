@@ -1,0 +1,107 @@
+"""Brings in what a report needs before it goes: pods' logs, events, the conditions of nodes."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable, Sequence
+
+from hooks.kubernetes.api import Api, ApiError, Object
+from hooks.kubernetes.kinds import inside
+from hooks.kubernetes.logs import PodLogs, ends_of, fetch
+
+log = logging.getLogger(__name__)
+
+_AT_ONCE = 8  # requests for logs
+_MOST_NODES = 256
+
+
+class Gatherer:
+    """Holds the logs of pods that ended until they are told, the oldest dropped when `memory_bytes` are held."""
+
+    def __init__(self, api: Api, pod_bytes: int, memory_bytes: int) -> None:
+        self._api = api
+        self._pod_bytes = pod_bytes
+        self._memory_bytes = memory_bytes
+        self._held: dict[str, PodLogs] = {}  # by the pod's uid, the oldest first
+        self._room = asyncio.Semaphore(_AT_ONCE)
+        self._busy: dict[str, asyncio.Lock] = {}
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of packed logs in memory."""
+        return sum(got.size for got in self._held.values())
+
+    async def logs(self, pod: Object) -> PodLogs:
+        """Return a pod's logs, fetched now unless nothing was added since they were fetched last."""
+        uid = str(pod["metadata"]["uid"])
+        async with self._busy.setdefault(uid, asyncio.Lock()), self._room:
+            before = self._held.get(uid)
+            if before and before.closed and before.ends == ends_of(pod):
+                return before
+            got = await fetch(self._api, pod, self._pod_bytes)
+            for remark in got.remarks:
+                log.info("%s", remark)
+            if before:  # what can no longer be had is kept as it was
+                got.logs = {**before.logs, **got.logs}
+            self._held.pop(uid, None)
+            self._held[uid] = got
+        self._busy.pop(uid, None)
+        self._make_room()
+        return got
+
+    def held(self, uid: str) -> PodLogs | None:
+        """What was fetched of a pod before it went."""
+        return self._held.get(uid)
+
+    def drop(self, uids: Iterable[str]) -> None:
+        """Let go of what was told."""
+        for uid in uids:
+            self._held.pop(uid, None)
+
+    async def events(self, namespace: str, names: set[tuple[str, str]]) -> list[Object]:
+        """Return the events about objects, given by kind and name, of a namespace; none where they may not be read."""
+        try:
+            found, _ = await self._api.list(f"/api/v1/namespaces/{namespace}/events")
+        except ApiError as error:
+            log.warning("events of %s: %s", namespace, error)
+            return []
+        return [event for event in found if _about(event) in names]
+
+    async def node_events(self, nodes: Sequence[str]) -> list[Object]:
+        """Return the events about nodes; they stand in the namespace `default`."""
+        if not nodes:
+            return []
+        try:
+            query = {"fieldSelector": "involvedObject.kind=Node"}
+            found, _ = await self._api.list("/api/v1/namespaces/default/events", query)
+        except ApiError as error:
+            log.info("events of nodes: %s", error)
+            return []
+        names = {("Node", node) for node in nodes}
+        return [event for event in found if _about(event) in names]
+
+    async def nodes(self, names: Sequence[str]) -> list[Object]:
+        """Return nodes by name, those that are there and may be read."""
+
+        async def one(name: str) -> Object | None:
+            async with self._room:
+                try:
+                    return await self._api.get(f"/api/v1/nodes/{name}")
+                except ApiError as error:
+                    log.info("node %s: %s", name, error)
+                    return None
+
+        found = await asyncio.gather(*(one(name) for name in names[:_MOST_NODES]))
+        return [node for node in found if node]
+
+    def _make_room(self) -> None:
+        size = self.held_bytes
+        while size > self._memory_bytes and len(self._held) > 1:
+            uid = next(iter(self._held))
+            size -= self._held.pop(uid).size
+            log.warning("memory for logs is full (--memory-bytes): the oldest are dropped")
+
+
+def _about(event: Object) -> tuple[str, str]:
+    return str(inside(event, "involvedObject", "kind")), str(inside(event, "involvedObject", "name"))

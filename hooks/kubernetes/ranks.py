@@ -1,0 +1,163 @@
+"""Which pod holds which ranks."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hooks.kubernetes.api import Object
+from hooks.kubernetes.kinds import Kind, inside
+
+_MOST = 1 << 20
+_GPU = re.compile(r"(?:/gpu|/mig-[\w.-]+|/neuron|/neuroncore|/tpu|\.com/gaudi)$")
+_PROCESSES = re.compile(r"--nproc[-_]per[-_]node[= ]+(\d{1,3})(?!\S)|(?:^|\s)--num[-_]gpus[= ]+(\d{1,3})(?!\S)")
+_PROCESSES_ENV = ("PET_NPROC_PER_NODE", "NPROC_PER_NODE")
+_NODE_RANK_ENV = ("PET_NODE_RANK", "NODE_RANK", "GROUP_RANK")
+_NUMBER_AT_END = re.compile(r"-(\d{1,6})$")
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """A pod's place: its number among the pods that train (None: it trains nothing, or nobody tells), and its ranks."""
+
+    pod: Object
+    group: str
+    number: int | None
+    ranks: int  # how many it holds, at least 1 where it has a number
+
+    @property
+    def name(self) -> str:
+        """The pod's name."""
+        return str(self.pod["metadata"]["name"])
+
+    @property
+    def node(self) -> str:
+        """The node it was put on; empty where it found none."""
+        return str(inside(self.pod, "spec", "nodeName") or "")
+
+    @property
+    def rank(self) -> int | None:
+        """The pod's rank, where it holds exactly one."""
+        return self.number if self.ranks == 1 else None
+
+
+@dataclass(frozen=True, slots=True)
+class Seating:
+    """All pods of a workload, those with a number first and in order."""
+
+    seats: Sequence[Seat]
+    world_size: int | None
+    ranks_per_node: int | None
+    nodes: list[str]  # in the order of their ranks
+
+
+def seat(kind: Kind, item: Object, pods: Sequence[Object]) -> Seating:
+    """Give every pod of a workload its place, by labels that its controller wrote, or by its environment."""
+    groups = list(kind.groups(item))
+    digits = {id(pod): _digits(kind, pod) for pod in pods}
+    by_group: dict[str, list[Sequence[int]]] = {}
+    for pod in pods:
+        found = digits[id(pod)]
+        if found:
+            by_group.setdefault(_group(kind, pod), []).append(found)
+    sizes = {name: size for name, size in groups if name not in kind.no_ranks}
+    for name in sorted(by_group):
+        if name not in sizes and name not in kind.no_ranks:
+            sizes[name] = len({tuple(found) for found in by_group[name]})
+    before, first = {}, 0
+    for name, size in sizes.items():
+        before[name], first = first, first + size
+    seats = []
+    for pod in pods:
+        group, found = _group(kind, pod), digits[id(pod)]
+        number = None
+        if found and group in before:
+            number = before[group] + _count(found, by_group[group], sizes[group])
+        elif group not in kind.no_ranks:
+            number = _from_environment(pod)
+        if number is None and len(pods) == 1 and group not in kind.no_ranks:
+            number = 0
+        seats.append(Seat(pod, group, number, ranks_in(pod)))
+    seats.sort(key=lambda each: (each.number is None, each.number or 0, each.name))
+    return Seating(seats, *_shape(seats, first))
+
+
+def _shape(seats: Sequence[Seat], pods: int) -> tuple[int | None, int | None, list[str]]:
+    placed = [each for each in seats if each.number is not None]
+    nodes = list(dict.fromkeys(each.node for each in (placed or seats) if each.node))
+    each_holds = {each.ranks for each in placed}
+    if not placed or len(each_holds) != 1:
+        return None, None, nodes
+    per_pod = each_holds.pop()
+    world = max(pods, max(each.number or 0 for each in placed) + 1) * per_pod
+    numbers: dict[str, set[int]] = {}
+    for each in placed:
+        numbers.setdefault(each.node, set()).add(each.number or 0)
+    on_node = {len(found) for found in numbers.values()}
+    per_node = on_node.pop() * per_pod if len(on_node) == 1 and "" not in numbers else None
+    return (world if world <= _MOST else None), per_node, nodes
+
+
+def ranks_in(pod: Object) -> int:
+    """How many ranks a pod holds: what its command or environment says, else its accelerators, else one."""
+    accelerators = 0
+    for container in inside(pod, "spec", "containers") or ():
+        words = " ".join(str(word) for word in [*(container.get("command") or ()), *(container.get("args") or ())])
+        found = _PROCESSES.search(words)
+        told = (found[1] or found[2]) if found else next(filter(None, (_env(container, n) for n in _PROCESSES_ENV)), "")
+        if told.isdecimal() and 0 < int(told) <= 1024:
+            return int(told)
+        for name, amount in (inside(container, "resources", "limits") or {}).items():
+            if _GPU.search(str(name)) and str(amount).isdecimal():
+                accelerators += int(amount)
+    return max(1, min(accelerators, 1024))
+
+
+def _label(pod: Object, name: str) -> str:
+    for where in ("labels", "annotations"):
+        found = inside(pod, "metadata", where, name)
+        if found is not None:
+            return str(found)
+    return ""
+
+
+def _group(kind: Kind, pod: Object) -> str:
+    return _label(pod, kind.group_label).lower() if kind.group_label else ""
+
+
+def _digits(kind: Kind, pod: Object) -> Sequence[int]:
+    """A pod's number in its group as its labels count it; empty where they do not."""
+    told = [text for name in kind.index_labels if (text := _label(pod, name))]
+    if told and all(text.isdecimal() and len(text) <= 7 for text in told):
+        return [int(text) for text in told]
+    if kind.group_label and kind.index_labels and not told and _group(kind, pod):
+        found = _NUMBER_AT_END.search(str(pod["metadata"]["name"]))
+        return [int(found[1])] if found else ()
+    return ()
+
+
+def _count(digits: Sequence[int], all_of_group: Sequence[Sequence[int]], size: int) -> int:
+    """Put digits together: the second of two counts within the first."""
+    if len(digits) < 2:
+        return digits[0]
+    jobs = 1 + max(found[0] for found in all_of_group)
+    width = 1 + max(found[-1] for found in all_of_group)
+    if size % jobs == 0:
+        width = max(width, size // jobs)
+    return digits[0] * width + digits[-1]
+
+
+def _from_environment(pod: Object) -> int | None:
+    for container in inside(pod, "spec", "containers") or ():
+        for name in (*_NODE_RANK_ENV, "RANK"):
+            told = _env(container, name)
+            if told.isdecimal() and len(told) <= 7:
+                return int(told)
+    return None
+
+
+def _env(container: Object, name: str) -> str:
+    value: Any = next((each.get("value") for each in container.get("env") or () if each.get("name") == name), None)
+    return str(value) if value is not None else ""

@@ -1,0 +1,144 @@
+"""What Kubernetes knows, as the texts that kubectl shows: pods, nodes, events, the workload's own conditions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from hooks.kubernetes.api import Object
+from hooks.kubernetes.ending import disruption
+from hooks.kubernetes.kinds import inside
+
+LIMIT = 4 << 20
+"""Bytes of one text at most."""
+_LONGEST = 2000  # characters of one message
+_BLANKS = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
+_SAID = ("phase", "jobStatus", "jobDeploymentStatus", "reason", "message", "failed", "succeeded", "restarts")
+_STATES = (("state", "State"), ("lastState", "Last State"))
+
+
+def describe_pods(pods: Iterable[Object]) -> bytes:
+    """Where each pod was, and how each of its containers ended."""
+    return _text("\n".join(_pod(pod)) for pod in pods)
+
+
+def describe_nodes(nodes: Iterable[Object]) -> bytes:
+    """The conditions and taints of nodes."""
+    return _text("\n".join(_node(node)) for node in nodes)
+
+
+def describe_workload(kind: str, items: Sequence[Object]) -> bytes:
+    """The conditions of the workload and of what speaks for it, in their own words."""
+    parts = []
+    for item in items:
+        metadata = item.get("metadata", {})
+        lines = [f"{item.get('kind') or kind}: {metadata.get('namespace')}/{metadata.get('name')}"]
+        status = item.get("status") or {}
+        lines += [f"  {name}: {_one_line(status[name])}" for name in _SAID if isinstance(status.get(name), str | int)]
+        if isinstance(status.get("state"), dict):
+            lines += [f"  state {name}: {_one_line(value)}" for name, value in sorted(status["state"].items())]
+        lines += _conditions(status)
+        parts.append("\n".join(lines))
+    return _text(parts)
+
+
+def list_events(events: Iterable[Object]) -> bytes:
+    """One event a line, the oldest first: when, type, reason, about what, and the message."""
+    rows = []
+    for event in events:
+        about = event.get("involvedObject") or event.get("regarding") or {}
+        first, last = _times(event)
+        count = event.get("count") or inside(event, "series", "count") or 1
+        subject = f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}"
+        times = f" (x{count} since {first})" if count > 1 else ""
+        message = _one_line(event.get("message") or event.get("note") or "")
+        row = f"{last}   {event.get('type', ''):<8} {event.get('reason', ''):<22} {subject:<40} {message}{times}"
+        rows.append((last, row))
+    return _text(["\n".join(row for _, row in sorted(rows))] if rows else ())
+
+
+def _pod(pod: Object) -> Iterator[str]:
+    metadata, status = pod.get("metadata", {}), pod.get("status") or {}
+    yield f"Name:         {metadata.get('name')}"
+    yield f"Namespace:    {metadata.get('namespace')}"
+    if node := inside(pod, "spec", "nodeName"):
+        yield f"Node:         {node}/{status.get('hostIP') or ''}".rstrip("/")
+    yield f"Start Time:   {status.get('startTime') or ''}".rstrip()
+    yield f"Status:       {status.get('phase')}"
+    for field in ("reason", "message"):
+        if status.get(field):
+            yield f"{field.capitalize() + ':':<13} {_one_line(status[field])}"
+    taken = disruption(pod)
+    if taken:
+        yield f"Disruption:   DisruptionTarget {taken.get('reason')}: {_one_line(taken.get('message', ''))}"
+    limits = {c.get("name"): inside(c, "resources", "limits") or {} for c in inside(pod, "spec", "containers") or ()}
+    for title, field in (("Init Containers", "initContainerStatuses"), ("Containers", "containerStatuses")):
+        found = status.get(field) or ()
+        if found:
+            yield f"{title}:"
+        for container in found:
+            yield from _container(container, limits)
+    yield from _conditions(status)
+    yield ""
+
+
+def _container(container: Object, limits: Mapping[Any, Object]) -> Iterator[str]:
+    name = container.get("name")
+    yield f"  {name}:"
+    for field, title in _STATES:
+        for word, state in (container.get(field) or {}).items():
+            yield f"    {title + ':':<15} {word.capitalize()}"
+            for key, label in (("reason", "Reason"), ("message", "Message"), ("exitCode", "Exit Code"),
+                               ("signal", "Signal"), ("startedAt", "Started"), ("finishedAt", "Finished")):  # fmt: skip
+                if state.get(key) not in (None, ""):
+                    yield f"      {label + ':':<13} {_one_line(state[key])}"
+    yield f"    Restart Count:  {container.get('restartCount', 0)}"
+    if limits.get(name):
+        yield "    Limits:"
+        yield from (f"      {key + ':':<16} {value}" for key, value in sorted(limits[name].items()))
+
+
+def _node(node: Object) -> Iterator[str]:
+    yield f"Name:         {node.get('metadata', {}).get('name')}"
+    if inside(node, "spec", "unschedulable"):
+        yield "Unschedulable: true"
+    for taint in inside(node, "spec", "taints") or ():
+        yield f"Taint:        {taint.get('key')}={taint.get('value', '')}:{taint.get('effect')}"
+    yield from _conditions(node.get("status") or {})
+    yield ""
+
+
+def _conditions(status: Object) -> Iterator[str]:
+    found = status.get("conditions") or ()
+    if found:
+        yield "Conditions:"
+    for each in found:
+        words = (each.get("type"), each.get("status"), each.get("lastTransitionTime") or "", each.get("reason") or "")
+        yield f"  {words[0]:<20} {words[1]:<8} {words[2]:<21} {words[3]:<28} {_one_line(each.get('message') or '')}".rstrip()
+
+
+def _times(event: Object) -> tuple[str, str]:
+    created = inside(event, "metadata", "creationTimestamp") or ""
+    last = (
+        event.get("lastTimestamp") or inside(event, "series", "lastObservedTime") or event.get("eventTime") or created
+    )
+    first = event.get("firstTimestamp") or event.get("eventTime") or created
+    return str(first), str(last)
+
+
+def _one_line(value: Any) -> str:
+    """Messages come from anywhere: one line each, of bounded length, without control characters."""
+    return _BLANKS.sub(" ", str(value)).strip()[:_LONGEST]
+
+
+def _text(parts: Iterable[str]) -> bytes:
+    whole, size = [], 0
+    for part in parts:
+        piece = part.encode("utf-8", "replace") + b"\n"
+        size += len(piece)
+        if size > LIMIT:
+            whole.append(b"[firstfault: the rest is left out]\n")
+            break
+        whole.append(piece)
+    return b"".join(whole)

@@ -1,0 +1,7 @@
+"""The contract on the stub."""
+
+from __future__ import annotations
+
+from tests.kubernetes.contract import TestFailures, TestNoFailure, TestTrouble
+
+__all__ = ["TestFailures", "TestNoFailure", "TestTrouble"]
