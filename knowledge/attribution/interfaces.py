@@ -70,7 +70,9 @@ def _blocked(view: CaseView) -> Iterator[Hypothesis]:
             or hit.signature.cause not in ("connection-blocked", "master-unreachable")
         ):
             continue
-        reporter = hit.place.host or ""
+        reporter = hit.place.host
+        if reporter is None:
+            continue  # whether other hosts can connect is not known then
         failed.setdefault((reporter, view.case.addresses.get(peer, peer)), hit)
     if not failed:
         return

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from knowledge.attribution import (
@@ -118,8 +118,20 @@ def _confirmed(view: CaseView, one: Hypothesis) -> list[Hypothesis]:
         one.proofs.extend(Proof(hit.place, Role.CONFIRMATION, hit.signature.id) for hit in same[:2])
     symptoms = [one.signature, *(hit.signature for hit in same if hit.place.host in one.hosts)]
     explaining = {cause for symptom in symptoms if symptom for cause in symptom.explained_by}
+    explaining -= {hit.signature.cause for hit in view.case.hits if _asserts(hit)}
     deeper = [hit for hit in lines if hit.signature.cause in explaining and _near_host(view, hit, one)]
+    peer = one.captures.get("peer")
+    deeper += [hit for hit in view.case.hits if peer and hit.captures.get("peer") == peer and _adds(hit, explaining)]
     return [_deeper(one, deeper[0])] if deeper else []
+
+
+def _asserts(hit: Hit) -> bool:
+    """Whether a node's own log says outright what others only confirm; that is a hypothesis of its own already."""
+    return hit.signature.role is SignatureRole.ROOT and hit.place.source.kind in _NODE_KINDS
+
+
+def _adds(hit: Hit, causes: Collection[str]) -> bool:
+    return hit.signature.role is SignatureRole.CONFIRMATION and hit.signature.cause in causes
 
 
 _NODE_KINDS = (SourceKind.KERNEL, SourceKind.NODE)

@@ -85,3 +85,30 @@ def test_a_job_that_its_owner_interrupted_did_not_fail(verdict: Verdict) -> None
         }
     )
     assert (told.cause.id, told.outcome) == ("cancelled", "not-a-failure")
+
+
+def test_a_master_that_nobody_could_resolve_is_no_blocked_connection(verdict: Verdict) -> None:
+    unresolved = (
+        "[W304 02:11:06.1 socket.cpp:764] [c10d] The IPv6 network addresses of (head-9.cluster.local, 22850) cannot be retrieved "
+        "(gai error: -2 - Name or service not known).\n"
+    )
+    timed_out = (
+        "torch.distributed.DistNetworkError: The client socket has timed out after 60000ms while trying to connect to "
+        "(head-9.cluster.local, 22850).\n"
+    )
+    told = verdict({f"rank{rank}.log": unresolved * 6 + timed_out for rank in range(1, 4)})
+    assert (told.cause.id, told.initiating.ranks) == ("name-not-resolved", [])
+    told = verdict({f"rank{rank}.log": timed_out for rank in range(1, 4)})
+    assert told.cause.id != "connection-blocked"
+
+
+def test_a_fatal_event_of_a_switch_leads_before_one_that_it_survived(verdict: Verdict) -> None:
+    hurt = "[rank{0}]: torch.AcceleratorError: CUDA error: unspecified launch failure\n"
+    files = {f"hgx1/rank-{rank}.log": f"step 1\nstep 2\n{hurt.format(rank)}" for rank in range(4)}
+    files["hgx1/dmesg.log"] = (
+        "[20.1] nvidia-nvswitch0: SXid (PCI:0000:05:00.0): 12028, Non-fatal, Link 32 egress non-posted PRIV error (First)\n"
+        "[25.1] nvidia-nvswitch3: SXid (PCI:0000:0c:00.0): 20034, Fatal, Link 30 LTSSM Fault Up\n"
+    )
+    told = verdict(files)
+    assert told.cause.summary.startswith("An NVSwitch on hgx1 failed (SXid 20034")
+    assert told.suspect_nodes == ["hgx1"]
