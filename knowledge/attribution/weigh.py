@@ -158,7 +158,7 @@ def _localise(view: CaseView, one: Hypothesis, all_of_them: Sequence[Hypothesis]
         if other is one or not other.ranks or not (one.cause == other.cause or _explains(view, one, other)):
             continue
         narrower = not one.ranks or (set(other.ranks) < set(one.ranks) and not _of_node(one))
-        placed = bool(one.hosts) or one.whole_job
+        placed = bool(one.hosts) or one.whole_job or one.signature is None
         if narrower and (not placed or not other.hosts or set(other.hosts) <= set(one.hosts) or _unplaced(view, one)):
             one.ranks = _struck(view, other.ranks) if not _of_node(one) else other.ranks
             one.hosts = one.hosts or other.hosts
