@@ -5,6 +5,9 @@ VENV  := .venv
 BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
 
+# Tests wait for servers half of the time, so there may be more workers than cores.
+WORKERS ?= 3
+
 # `make lock UPGRADE=--upgrade` takes the newest releases instead of those already locked.
 COMPILE = uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--custom-compile-command 'make lock' $(UPGRADE)
@@ -31,7 +34,7 @@ demo: $(READY)
 	@$(BIN)/firstfault demo
 
 test: $(READY) lint slurm
-	@$(BIN)/python -m pytest --cov --cov-report=term:skip-covered $(PYTEST)
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report=term:skip-covered $(PYTEST)
 
 fuzz: $(READY)
 	@$(BIN)/python -m tests.fuzz $(FUZZ_SECONDS)
