@@ -101,7 +101,8 @@ def _about(asked: Asked, kind: str) -> str:
     ]
     if weighed:
         one = weighed[0]
-        return f"{name}: weighed as {one.cause} ({one.confidence:.0%}). {one.why_not}"
+        known = load_causes().get(one.cause)
+        return f"{name}: “{known.title if known else one.cause}” was weighed ({one.confidence:.0%}). {one.why_not}"
     lines = speaking_for(asked, kind)
     if lines:
         return f"{name}: {', '.join(line.place for line in lines)} also speaks of it, and is explained by the above."
