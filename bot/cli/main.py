@@ -269,3 +269,82 @@ def digest(
     from bot.cli.digest import run
 
     raise typer.Exit(run(since, channel=channel, as_json=as_json, config=config))
+
+
+hooks = typer.Typer(no_args_is_help=True, help="What reports from a cluster.")
+installs = typer.Typer(no_args_is_help=True, help="Put the hook where the scheduler finds it.")
+hooks.add_typer(installs, name="install")
+app.add_typer(hooks, name="hook")
+
+_Bot = Annotated[
+    str | None, typer.Option("--bot", metavar="URL", help="The service, such as https://firstfault.example.com.")
+]
+_TokenFile = Annotated[
+    Path | None, typer.Option("--token-file", metavar="FILE", help="The token that `firstfault cluster add` printed.")
+]
+
+
+@installs.command("slurm")
+def hook_install_slurm(
+    bot: _Bot = None,
+    token_file: _TokenFile = None,
+    apply: Annotated[bool, typer.Option("--apply", help="Do it; without this it is only shown.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Say whether this machine is ready to report.")] = False,
+    uninstall: Annotated[bool, typer.Option("--uninstall", help="Take away what --apply wrote.")] = False,
+    slurm_conf: Annotated[
+        Path | None,
+        typer.Option("--slurm-conf", metavar="FILE", help="Else what SLURM_CONF names, or /etc/slurm/slurm.conf."),
+    ] = None,
+    root: Annotated[
+        Path, typer.Option("--root", metavar="FOLDER", help="A staged image instead of this machine.", hidden=True)
+    ] = Path("/"),
+    controller: Annotated[
+        bool | None,
+        typer.Option("--controller/--no-controller", help="Whether slurmctld runs here; else slurm.conf tells."),
+    ] = None,
+) -> None:
+    """Install the hook on this machine: one file, one file of settings, and lines in slurm.conf.
+
+    Exit status: 0 done, 1 --check found something wrong, 2 something has to be changed first.
+    """
+    from bot.cli.hook import run
+
+    if apply + check + uninstall > 1:
+        raise typer.BadParameter("--apply, --check and --uninstall exclude each other")
+    deed = "apply" if apply else "check" if check else "uninstall" if uninstall else "show"
+    raise typer.Exit(
+        run(bot=bot, token_file=token_file, slurm_conf=slurm_conf, root=root, controller=controller, deed=deed)
+    )
+
+
+@app.command()
+def watch(
+    job: Annotated[str, typer.Argument(metavar="JOBID", help="A Slurm job of yours, waiting or running.")],
+    bot: _Bot = None,
+    token_file: _TokenFile = None,
+) -> None:
+    """Wait for the end of your own Slurm job and report it if it failed, where the site has no hook.
+
+    Exit status: 0 it did not fail, 1 it did, or it is not known.
+    """
+    from bot.cli.watch import run
+
+    raise typer.Exit(run(job, bot, token_file))
+
+
+@app.command()
+def report(
+    logs: Annotated[Path, typer.Option("--logs", metavar="FOLDER", help="The logs of the job.", parser=_path)],
+    job: Annotated[
+        Path | None, typer.Option("--job", metavar="FILE", help="What the scheduler knows, as JSON: docs/reporting.md.")
+    ] = None,
+    bot: _Bot = None,
+    token_file: _TokenFile = None,
+) -> None:
+    """Report a failed job of any scheduler by hand or from a script; its logs are cut and redacted here first.
+
+    Exit status: 0 reported, 1 it could not be sent, 2 a path or an option is wrong.
+    """
+    from bot.cli.report import run
+
+    raise typer.Exit(run(logs, job, bot, token_file))

@@ -1,0 +1,229 @@
+"""`firstfault hook install slurm`: what an operator puts on a node or controller, shown first, applied, checked, taken away."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import hooks
+from bot.cli.slurm_conf import SlurmConf
+
+HOOK = Path(hooks.__file__).parent / "slurm" / "firstfault-hook"
+PLACE = Path("/usr/local/sbin/firstfault-hook")
+FOLDER = Path("/etc/firstfault")
+SPOOL = Path("/var/spool/firstfault")
+
+
+class InstallError(Exception):
+    """It cannot be installed so; the message says what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """One machine: its slurm.conf, who runs hooks on it, and below which folder everything lies (`/`, or a staged root)."""
+
+    conf: SlurmConf
+    root: Path
+    controller: bool
+    node: bool
+
+    def at(self, path: Path) -> Path:
+        """The path on this machine."""
+        return self.root / path.relative_to("/")
+
+    @property
+    def configs(self) -> dict[Path, str]:
+        """Each file of settings, and the user who runs the hook with it."""
+        root = pwd.getpwuid(os.geteuid()).pw_name
+        if not self.controller:
+            return {FOLDER / "hook.conf": root}
+        user = self.conf.get("SlurmUser") or "root"
+        if not self.node or user == root:
+            return {FOLDER / "hook.conf": user}
+        return {FOLDER / "hook.conf": root, FOLDER / f"hook-{user}.conf": user}
+
+
+def install(site: Site, bot: str | None, token_file: Path | None, *, apply: bool) -> int:
+    """Show what would be installed, or install it. An installation that exists keeps its settings and gets the new hook.
+
+    Exit status: 0 done, 2 something has to be changed first.
+    """
+    try:
+        settings = _settings(site, bot, token_file)
+        lines, joins, remarks = site.conf.lines_for(PLACE)
+        if apply:
+            _apply(site, settings, lines)
+    except (InstallError, OSError) as error:
+        print(f"firstfault: {error}", file=sys.stderr)
+        return 2
+    verb = "wrote" if apply else "would write"
+    print(f"{verb} {site.at(PLACE)} (mode 0755)")
+    for path, text in settings.items():
+        print(f"{verb} {site.at(path)} (mode 0600, owner {site.configs[path]})")
+        if not apply:
+            print(re.sub(r"(?m)^", "    ", re.sub(r"(?m)^token = .*", "token = (from the token file)", text)).rstrip())
+    if lines:
+        print(f"{verb} to {site.conf.path}:\n" + "\n".join(f"    {line}" for line in lines))
+    for remark in joins + remarks:
+        print(f"note  {remark}")
+    if apply:
+        print(
+            "next  scontrol reconfigure; where JobCompType is new, restart slurmctld. Then: firstfault hook install slurm --check"
+        )
+    else:
+        print("next  the same with --apply, on every node and on the controller; nothing was changed")
+    return 0
+
+
+def _settings(site: Site, bot: str | None, token_file: Path | None) -> dict[Path, str]:
+    """The settings that are still missing."""
+    missing = [path for path in site.configs if bot or token_file or not site.at(path).exists()]
+    if not missing:
+        return {}
+    if not bot or not token_file:
+        raise InstallError(
+            "a new installation needs --bot URL and --token-file FILE; `firstfault cluster add` prints a token"
+        )
+    if not re.fullmatch(r"https?://[^/\s@]+(/\S*)?", bot):
+        raise InstallError(f"--bot must be like https://firstfault.example.com, not {bot!r}")
+    token = token_file.read_text("utf-8").strip()
+    if not re.fullmatch(r"[!-~]{16,200}", token):
+        raise InstallError(f"{token_file} must hold one token of 16 to 200 visible characters and nothing else")
+    text = f"# Made by `firstfault hook install slurm`; docs/slurm.md lists all settings.\n[hook]\nurl = {bot}\ntoken = {token}\n"
+    text += f"slurm_conf = {site.conf.path}\n"
+    for ours, theirs, wanted in (
+        ("slurmd_log", "SlurmdLogFile", site.node),
+        ("controller_log", "SlurmctldLogFile", site.controller),
+    ):
+        if wanted and site.conf.get(theirs):
+            text += f"{ours} = {site.conf.get(theirs)}\n"
+    return dict.fromkeys(missing, text)
+
+
+def _apply(site: Site, settings: dict[Path, str], lines: list[str]) -> None:
+    write(site.at(PLACE), HOOK.read_text("utf-8"), mode=0o755)
+    spool = site.at(SPOOL)
+    spool.mkdir(parents=True, exist_ok=True)
+    spool.chmod(0o711)
+    for path, user in site.configs.items():
+        if path in settings:
+            write(site.at(path), settings[path], mode=0o600, owner=user)
+        own = spool / user
+        own.mkdir(exist_ok=True)
+        own.chmod(0o700)
+        _give(own, user)
+    site.at(FOLDER).chmod(0o755)
+    if lines:
+        site.conf.add(lines)
+
+
+def write(path: Path, text: str, *, mode: int, owner: str | None = None) -> None:
+    """Replace the file at once: a hook that runs meanwhile sees the old one or the new one, and nobody sees a secret."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, part = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as target:
+            target.write(text)
+        Path(part).chmod(mode)
+        if owner:
+            _give(Path(part), owner)
+        Path(part).replace(path)
+    except BaseException:
+        Path(part).unlink(missing_ok=True)
+        raise
+
+
+def _give(path: Path, user: str) -> None:
+    if pwd.getpwuid(path.stat().st_uid).pw_name != user:
+        try:
+            shutil.chown(path, user)
+        except (LookupError, PermissionError) as error:
+            raise InstallError(f"cannot give {path} to {user} ({error}); run this as root") from error
+
+
+def uninstall(site: Site) -> int:
+    """Take everything away but the reports that wait. Exit status: 0 done, 2 a file could not be removed."""
+    try:
+        removed = site.conf.remove()
+        for path in (PLACE, *site.configs):
+            site.at(path).unlink(missing_ok=True)
+            print(f"removed {site.at(path)}")
+    except OSError as error:
+        print(f"firstfault: {error}", file=sys.stderr)
+        return 2
+    if removed:
+        print(
+            f"removed our lines from {site.conf.path}; run scontrol reconfigure, and restart slurmctld for JobCompType"
+        )
+    print(f"left {site.at(SPOOL)}, where reports may wait")
+    return 0
+
+
+def check(site: Site) -> int:
+    """Say whether this machine is ready to report. Exit status: 0 it is, 1 something stands in the way."""
+    good = True
+    for said_good, text in _checks(site):
+        print(("ok    " if said_good else "WRONG ") + text)
+        good = good and said_good
+    for path, user in site.configs.items():
+        command = [str(site.at(PLACE)), "--config", str(site.at(path)), "--check"]
+        if not site.at(PLACE).exists():
+            continue
+        print(f"--- as {user}")
+        other = user if os.geteuid() == 0 and user != pwd.getpwuid(0).pw_name else None
+        sys.stdout.flush()
+        good = subprocess.run(command, user=other, check=False).returncode == 0 and good
+    return 0 if good else 1
+
+
+def _checks(site: Site) -> Iterator[tuple[bool, str]]:
+    hook = site.at(PLACE)
+    if not hook.exists():
+        yield False, f"{hook} is missing; run the same with --apply"
+    else:
+        same = hook.read_bytes() == HOOK.read_bytes()
+        yield same, f"{hook} is " + ("this release's" if same else "another release's; run the same with --apply")
+        mode = hook.stat().st_mode & 0o777
+        yield mode & 0o022 == 0 and mode & 0o111 == 0o111, f"{hook} has mode {mode:04o}"
+    lines, joins, remarks = site.conf.lines_for(PLACE)
+    for line in lines:
+        yield False, f"{site.conf.path} lacks {line}"
+    for join in joins:
+        yield False, join
+    for remark in remarks:
+        yield True, remark
+    if not lines and not joins:
+        yield True, f"{site.conf.path} names the hook"
+
+
+def run(
+    *,
+    bot: str | None,
+    token_file: Path | None,
+    slurm_conf: Path | None,
+    root: Path,
+    controller: bool | None,
+    deed: str,
+) -> int:
+    """Do one of "show", "apply", "check", "uninstall" on this machine."""
+    try:
+        conf = SlurmConf.read(slurm_conf or Path(os.environ.get("SLURM_CONF") or root / "etc/slurm/slurm.conf"))
+    except OSError as error:
+        print(f"firstfault: cannot read slurm.conf: {error}; name it with --slurm-conf", file=sys.stderr)
+        return 2
+    here = os.uname().nodename
+    is_controller = conf.is_controller(here) if controller is None else controller
+    site = Site(conf, root, controller=is_controller, node=conf.is_node(here) or not is_controller)
+    if deed == "check":
+        return check(site)
+    if deed == "uninstall":
+        return uninstall(site)
+    return install(site, bot, token_file, apply=deed == "apply")
