@@ -1,6 +1,10 @@
 # `make demo` and `make test` need nothing prepared but Python 3.11 or later. What they install lands in .venv and
 # .cache; only Slurm, which the tests of the hook run for real, comes from apt where that is allowed.
 
+# Hundreds of tests start the program: let Python keep what it has compiled, but not beside the sources.
+unexport PYTHONDONTWRITEBYTECODE
+export PYTHONPYCACHEPREFIX = $(CURDIR)/.cache/bytecode
+
 VENV  := .venv
 BIN   := $(VENV)/bin
 READY := $(VENV)/.ready
@@ -15,11 +19,12 @@ COMPILE = uv pip compile pyproject.toml --quiet --universal --python-version 3.1
 FUZZ_SECONDS ?= 600
 BROWSER ?= chromium
 
-.PHONY: help demo test fuzz lint format docs pictures lock bench bench-quick clean slurm
+.PHONY: help demo test test-kubernetes fuzz lint format docs pictures lock bench bench-quick clean slurm
 
 help:
 	@echo 'make demo     replay a real failed job and show the message that the channel would get'
 	@echo 'make test     lint, types and all tests, with coverage'
+	@echo 'make test-kubernetes  the watcher on a real Kubernetes API server, which is built once (ten minutes)'
 	@echo 'make fuzz     search for input that breaks something, for FUZZ_SECONDS (600)'
 	@echo 'make lint     ruff, mypy and the import contracts'
 	@echo 'make format   let ruff rewrite what it can'
@@ -27,7 +32,7 @@ help:
 	@echo 'make pictures draw the pictures of docs/slack.md with Chromium: make BROWSER=/usr/bin/chromium pictures'
 	@echo 'make bench    how fast everything is, beside ripgrep and other tools: writes docs/performance.md'
 	@echo 'make bench-quick  the same on a tenth of the data'
-	@echo 'make lock     bring both lock files up to date with pyproject.toml (needs uv)'
+	@echo 'make lock     bring the lock files up to date with pyproject.toml (needs uv)'
 	@echo 'make clean    remove everything that make made'
 
 demo: $(READY)
@@ -35,6 +40,10 @@ demo: $(READY)
 
 test: $(READY) lint slurm
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report=term:skip-covered $(PYTEST)
+
+test-kubernetes: $(READY)
+	@sh .ci/kubernetes .cache/kube-apiserver-1.20.2
+	@$(BIN)/python -m pytest -m kubernetes $(PYTEST)
 
 fuzz: $(READY)
 	@$(BIN)/python -m tests.fuzz $(FUZZ_SECONDS)
@@ -64,6 +73,7 @@ bench-quick: $(READY)
 lock:
 	$(COMPILE) -o requirements.lock
 	$(COMPILE) --group dev --constraint requirements.lock -o requirements-dev.lock
+	$(subst pyproject.toml,,$(COMPILE)) --group build --constraint requirements-dev.lock -o requirements-build.lock
 
 clean:
 	rm -rf $(VENV) .cache .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .coverage build dist var
