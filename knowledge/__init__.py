@@ -1,12 +1,17 @@
 """What we know about failures, and the reasoning: evidence in, diagnosis out."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from knowledge.diagnosis import Diagnosis
-from knowledge.dossier import Dossier
 
-__all__ = ["Diagnosis", "Dossier", "diagnose", "examine"]
+if TYPE_CHECKING:
+    from knowledge.dossier import Dossier
+
+__all__ = ["Diagnosis", "diagnose", "examine"]
 
 
 def diagnose(paths: Sequence[Path]) -> Diagnosis:

@@ -29,7 +29,7 @@ class Plan:
     storm: int  # hits for which one literal may open windows; what repeats more often is only searched for others
 
 
-ONE_RANK = Plan(whole=128 << 10, head=6 << 10, tail=16 << 10, storm=8)
+ONE_RANK = Plan(whole=128 << 10, head=6 << 10, tail=12 << 10, storm=8)
 MANY_RANKS = Plan(whole=8 << 20, head=512 << 10, tail=2 << 20, storm=3000)
 
 

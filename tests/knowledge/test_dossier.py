@@ -40,7 +40,8 @@ def _line(case: Path, source: str, number: int) -> str:
 def _quotes(dossier: Dossier) -> list[tuple[str, int, str]]:
     said = [line for account in dossier.ranks for line in (account.telling, account.last) if line]
     said += [setting.said for setting in dossier.settings]
-    return [(line.source, line.line, line.text) for line in (*said, *dossier.timeline)]
+    quoted = [(line.source, line.line, line.text) for line in said]
+    return quoted + [(line.source, line.line, line.text) for line in dossier.timeline]
 
 
 @pytest.mark.parametrize("name", SOME)

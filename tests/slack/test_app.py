@@ -86,21 +86,28 @@ async def test_a_command_over_the_socket_is_acknowledged_and_answered(
     assert await answer(slack) == "2 incidents are open. now"
 
 
+async def said(commands: Commands, line: str, user: str, channel: str) -> str:
+    """Return what the commands answer to a line."""
+    answer = await commands.answer(line, user, channel)
+    assert answer is not None
+    return answer.text
+
+
 @pytest.mark.parametrize("line", ["", "help", "HELP  "])
 async def test_help_lists_every_word(commands: Commands, line: str) -> None:
-    text = (await commands.answer(line, "U1", CHANNEL)).text
+    text = await said(commands, line, "U1", CHANNEL)
     assert "`/diagnose help`  this list" in text
     assert "`/diagnose status`  what is going on" in text
 
 
 async def test_an_unknown_word_is_repeated_inert_beside_the_help(commands: Commands) -> None:
-    text = (await commands.answer("<!channel>` 48213", "U1", CHANNEL)).text
+    text = await said(commands, "<!channel>` 48213", "U1", CHANNEL)
     assert text.startswith("I do not know `&lt;!channel&gt;\u02cb`.")
     assert "/diagnose help" in text
 
 
 async def test_a_failing_answer_is_owned_up_to(commands: Commands) -> None:
-    assert "failed on my side" in (await commands.answer("broken", "U1", CHANNEL)).text
+    assert "failed on my side" in await said(commands, "broken", "U1", CHANNEL)
 
 
 def test_a_word_cannot_be_taken_twice(commands: Commands) -> None:
