@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,9 +34,10 @@ def call(bot: str | None, token_file: Path | None, *arguments: str, files: dict[
             cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
             config = folder / "hook.conf"
             config.touch(mode=0o600)
-            config.write_text(
-                f"[hook]\nurl = {bot}\ntoken_file = {token_file.resolve()}\nspool = {cache}/firstfault/spool\n", "utf-8"
-            )
+            settings = {"url": bot, "token_file": token_file.resolve(), "spool": f"{cache}/firstfault/spool"}
+            if scontrol := shutil.which("scontrol"):
+                settings["slurm_bin"] = Path(scontrol).parent
+            config.write_text("[hook]\n" + "".join(f"{key} = {value}\n" for key, value in settings.items()), "utf-8")
             command += ["--config", str(config)]
         try:
             return subprocess.run(

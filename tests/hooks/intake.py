@@ -67,7 +67,7 @@ class Intake:
             key = (opening["job_id"], opening["attempt"])
             self.incidents.setdefault(key, Seen(key)).openings.append(opening)
             return 202, {}, {"id": f"inc-{key[0]}-{key[1]}", "url": f"/v1/incidents/inc-{key[0]}-{key[1]}"}
-        found = re.fullmatch(r"/v1/incidents/inc-(\w+)-(\d+)/(complete|logs/(.+))", path)
+        found = re.fullmatch(r"/v1/incidents/inc-([\w-]+)-(\d+)/(complete|logs/(.+))", path)
         if not found:
             return 404, {}, {"error": {"code": "not_found", "message": "no such incident", "hint": ""}}
         seen = self.incidents[found[1], int(found[2])]

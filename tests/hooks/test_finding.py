@@ -6,6 +6,7 @@ import os
 import pwd
 import socket
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -111,6 +112,66 @@ echo srun is a word too
         "ranks-%t.log",
         "/tmp/short-%t.log",
     ]
+
+
+def test_torchruns_folder_of_logs_and_the_files_of_dumps_are_followed(hook: Any, job: MakeJob) -> None:
+    script = """#!/bin/bash
+export TORCHELASTIC_ERROR_FILE=/scratch/$SLURM_JOB_ID/error.json
+TORCH_NCCL_DEBUG_INFO_TEMP_FILE=dumps/trace_rank_ srun torchrun --nproc-per-node 8 --log-dir=logs/$SLURM_JOB_ID train.py
+python -m torch.distributed.run --log_dir elsewhere train.py
+"""
+    patterns = dict(hook.step_patterns(script, job()))
+    assert all(patterns.values())  # their stars are meant
+    assert {
+        "logs/61/*/attempt_*/*/stderr.log",
+        "logs/61/*/attempt_*/*/error.json",
+        "elsewhere/*/attempt_*/*/stdout.log",
+        "/scratch/61/error.json*",
+        "dumps/trace_rank_*",
+    } <= set(patterns)
+
+
+def test_a_flight_recorders_dump_is_sent_whole_or_not_at_all(
+    hook: Any, settings: Any, job: MakeJob, tmp_path: Path
+) -> None:
+    settings.shared_paths, settings.file_bytes = [str(tmp_path)], 5000
+    dump = bytes(range(256)) * 4
+    (tmp_path / "nccl_trace_rank_3").write_bytes(dump)
+    (tmp_path / "nccl_trace_rank_4").write_bytes(dump * 10)
+    assert collected(hook, settings, job(SLURM_JOB_STDOUT="none.out")) == {"nccl_trace_rank_3": dump}
+    assert "nccl_trace_rank_4 is left out: half a dump says nothing" in Path(settings.log_file).read_text()
+
+
+def test_the_kernels_reports_on_other_jobs_are_left_out(hook: Any) -> None:
+    def killed(job_id: int, name: str) -> bytes:
+        return (
+            f"2026-11-30T15:03:00 {name} invoked oom-killer: gfp_mask=0xcc0\n2026-11-30T15:03:00 Call Trace:\n"
+            f"2026-11-30T15:03:00 oom-kill:constraint=CONSTRAINT_MEMCG,task_memcg=/slurm/uid_7/job_{job_id}/step_0,task=x\n"
+            f"2026-11-30T15:03:00 Memory cgroup out of memory: Killed process 21 ({name})\n"
+        ).encode()
+
+    whole_node = b"python invoked oom-killer: order=0\nOut of memory: Killed process 9 (python)\n"
+    xid = b"NVRM: Xid (PCI:0000:07:00): 79, GPU has fallen off the bus.\n"
+    text = killed(61, "ours") + xid + killed(610, "theirs") + whole_node + killed(16, "theirs") + xid
+    assert hook.of_this_job(text, "61") == killed(61, "ours") + xid + whole_node + xid
+
+
+def test_the_daemons_logs_tell_of_this_attempt_and_its_nodes_only(hook: Any, job: MakeJob, tmp_path: Path) -> None:
+    log = tmp_path / "slurmctld.log"
+    lines = [
+        "[2026-11-30T08:00:00.000] requeue job JobId=61 due to failure of node n2",  # of the attempt before
+        "[2026-11-30T09:00:01.000] sched: Allocate JobId=61 NodeList=n[1-2]",
+        "[2026-11-30T09:00:02.000] sched: Allocate JobId=610 NodeList=n[1-2]",
+        "[2026-11-30T09:00:03.000] error: Nodes n[2-3] not responding, setting DOWN",
+        "[2026-11-30T09:00:03.000] error: Nodes n9 not responding, setting DOWN",
+        "[2026-11-30T09:00:04.000] Killing JobId=61 on failed node n2",
+        "[2026-11-30T09:00:04.000] Killing JobId=77 on failed node n2",
+    ]
+    log.write_text("\n".join(lines) + "\n")
+    ours = job(SLURM_JOB_NODELIST="n[1-2]")
+    ours.started = time.mktime(time.strptime("2026-11-30T09:00:00", "%Y-%m-%dT%H:%M:%S"))
+    kept = hook.slurmctld_lines(str(log), ours, 10_000).decode().splitlines()
+    assert kept == [lines[1], lines[3], lines[5]]
 
 
 def test_each_shared_file_is_sent_by_one_node_and_a_local_one_by_its_own(hook: Any, job: MakeJob) -> None:

@@ -168,7 +168,16 @@ def test_check_runs_the_installed_hook_against_the_service(
 
 
 def test_the_command_line_shows_it(root: Path) -> None:
-    command = ["firstfault", "hook", "install", "slurm", "--slurm-conf", f"{root}/etc/slurm/slurm.conf", "--root", str(root)]
+    command = [
+        "firstfault",
+        "hook",
+        "install",
+        "slurm",
+        "--slurm-conf",
+        f"{root}/etc/slurm/slurm.conf",
+        "--root",
+        str(root),
+    ]
     bin_folder = Path(sys.executable).parent
     told = subprocess.run([bin_folder / "firstfault", *command[1:], "--bot", "https://ff.example.com",
                            "--token-file", root / "token"], capture_output=True, text=True, check=True)  # fmt: skip

@@ -1,0 +1,206 @@
+"""What a user does whose site has no hook: wrap a command, watch a job, report logs by hand."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.cluster.hooks import HOOK
+from tests.hooks.intake import TOKEN, Intake
+
+# Stands in for Slurm's command: answers with the record that lies beside it.
+SCONTROL = """#!/bin/sh
+case "$*" in
+"show job -o -d 61") cat {folder}/record ;;
+"write batch_script 61 -") printf '#!/bin/sh\\nsrun python3 train.py\\n' ;;
+*) exit 1 ;;
+esac
+"""
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, config: Path) -> Path:
+    """The folder of a Slurm whose one job, 61, works in `work`; its record says what `record` holds."""
+    (tmp_path / "work").mkdir()
+    scontrol = tmp_path / "scontrol"
+    scontrol.write_text(SCONTROL.format(folder=tmp_path))
+    scontrol.chmod(0o755)
+    config.write_text(config.read_text() + f"slurm_bin = {tmp_path}\nshared_paths = {tmp_path}\n")
+    (tmp_path / "work/train-61.out").write_text("0: step 41\n1: RuntimeError: shard 17 is truncated\n")
+    record(tmp_path, "RUNNING")
+    return tmp_path
+
+
+def record(folder: Path, state: str, code: str = "0:0", reason: str = "None", restarts: int = 0) -> None:
+    began = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() - 60))
+    text = (
+        f"JobId=61 JobName=train UserId=me({os.getuid()}) GroupId=me({os.getgid()}) JobState={state} Reason={reason} "
+        f"Restarts={restarts} ExitCode={code} StartTime={began} EndTime={began} NodeList=n[1-2] NumNodes=2 NumTasks=4 "
+        f"WorkDir={folder}/work StdErr={folder}/work/train-61.out StdOut={folder}/work/train-61.out\n"
+    )
+    (folder / "record.part").write_text(text)
+    (folder / "record.part").rename(folder / "record")
+
+
+def wrap(config: Path, *command: str, **env: str) -> subprocess.Popen[str]:
+    told = {"PATH": os.environ["PATH"], **env}
+    return subprocess.Popen(
+        [sys.executable, str(HOOK), "--config", str(config), "wrap", "--", *command],
+        env=told, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def task(rank: int = 1) -> dict[str, str]:
+    step = f"{os.getpid() % 10_000}{time.monotonic_ns() % 10_000}"  # ranks of one step find each other by it
+    return {"SLURM_JOB_ID": "61", "SLURM_STEP_ID": step, "SLURM_PROCID": str(rank), "SLURMD_NODENAME": "n2"}
+
+
+# --- wrap
+
+
+def test_a_wrapped_command_keeps_its_words_and_its_exit_status(config: Path) -> None:
+    run = wrap(config, "sh", "-c", "echo out --flag; echo err >&2")
+    assert run.communicate() == ("out --flag\n", "err\n")
+    assert run.returncode == 0
+
+
+def test_what_fails_is_reported_and_fails_all_the_same(slurm: Path, config: Path, intake: Intake) -> None:
+    run = wrap(config, "sh", "-c", "exit 7", **task(rank=1))
+    _, said = run.communicate(timeout=60)
+    assert run.returncode == 7, said
+    seen = intake.job("61")
+    assert seen, said
+    assert seen.openings[0]["expected_reporters"] == 1
+    facts = seen.closings[0]["job"]
+    assert (facts["state"], facts["exit_code"], facts["nodes"], facts["name"]) == ("FAILED", 7, ["n1", "n2"], "train")
+    assert b"RuntimeError: shard 17" in seen.logs["train-61.out"]
+    assert b"task 1 (" in seen.logs["n2/slurmd.log"]
+    assert seen.logs["n2/slurmd.log"].endswith(b"exited with exit code 7.\n")
+
+
+def test_a_command_that_dies_by_a_signal_takes_its_wrapper_along(slurm: Path, config: Path, intake: Intake) -> None:
+    run = wrap(config, "sh", "-c", "kill -SEGV $$", **task())
+    run.communicate(timeout=60)
+    assert run.returncode == -signal.SIGSEGV
+    seen = intake.job("61")
+    assert seen
+    assert seen.closings[0]["job"]["signal"] == signal.SIGSEGV
+    assert b"exited. Killed by signal 11." in seen.logs["n2/slurmd.log"]
+
+
+def test_of_the_ranks_of_a_node_one_reports_and_tells_how_all_ended(slurm: Path, config: Path, intake: Intake) -> None:
+    step = task()
+    runs = [wrap(config, "sh", "-c", f"sleep 0.{rank}; exit {rank + 1}", **(step | {"SLURM_PROCID": str(rank)}))
+            for rank in range(2)]  # fmt: skip
+    assert [run.wait(60) for run in runs] == [1, 2]
+    for run in runs:
+        run.communicate()
+    seen = intake.job("61")
+    assert seen
+    assert len(seen.closings) == 1
+    lines = seen.logs["n2/slurmd.log"].decode().splitlines()
+    assert sorted(line[-1 - len("1") :] for line in lines) == ["1.", "2."]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_who_is_told_to_stop_reports_nothing(slurm: Path, config: Path, intake: Intake, number: int) -> None:
+    run = subprocess.Popen(
+        [sys.executable, str(HOOK), "--config", str(config), "wrap", "--", "sh", "-c", "echo up; exec sleep 60"],
+        env={"PATH": os.environ["PATH"], **task()}, stdout=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    assert run.stdout
+    run.stdout.readline()
+    os.killpg(run.pid, number)  # as Slurm does
+    assert run.wait(30) == -number
+    run.stdout.close()
+    assert intake.requests == []
+
+
+def test_a_wrapper_that_cannot_report_says_so_in_one_line(tmp_path: Path) -> None:
+    run = wrap(tmp_path / "no.conf", "sh", "-c", "exit 3", **task())
+    _, said = run.communicate(timeout=60)
+    assert run.returncode == 3
+    assert said.count("\n") == 1
+    assert "not reported: cannot read" in said
+
+
+# --- watch
+
+
+def watch(folder: Path, intake: Intake) -> subprocess.Popen[str]:
+    (folder / "token").touch(mode=0o600)
+    (folder / "token").write_text(TOKEN)
+    env = {"PATH": f"{folder}:{os.environ['PATH']}", "XDG_CACHE_HOME": str(folder / "cache"), "HOME": str(folder)}
+    command = [sys.executable, "-m", "bot.cli", "watch", "61", "--bot", intake.url, "--token-file", f"{folder}/token"]
+    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_watched_job_is_reported_when_it_fails(slurm: Path, intake: Intake) -> None:
+    record(slurm, "FAILED", "1:0", "NonZeroExitCode")
+    run = watch(slurm, intake)
+    out, err = run.communicate(timeout=60)
+    assert "job 61 attempt 0 ended: failure (FAILED, NonZeroExitCode)" in out, err
+    assert run.returncode == 1
+    seen = intake.job("61")
+    assert seen
+    assert b"RuntimeError: shard 17" in b"".join(seen.logs.values())
+
+
+def test_a_watched_job_that_is_cancelled_is_no_incident(slurm: Path, intake: Intake) -> None:
+    record(slurm, "CANCELLED", "0:15")
+    run = watch(slurm, intake)
+    out, err = run.communicate(timeout=60)
+    assert "ended: none (CANCELLED" in out, err
+    assert run.returncode == 0
+    assert intake.requests == []
+
+
+# --- report
+
+
+def report(tmp_path: Path, intake: Intake, facts: str | None) -> subprocess.CompletedProcess[str]:
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "rank-3.log").write_text("password=hunter22\nRuntimeError: boom\n")
+    (tmp_path / "token").touch(mode=0o600)
+    (tmp_path / "token").write_text(TOKEN)
+    command = [sys.executable, "-m", "bot.cli", "report", "--logs", str(logs), "--bot", intake.url,
+               "--token-file", str(tmp_path / "token")]  # fmt: skip
+    if facts is not None:
+        (tmp_path / "job.json").write_text(facts)
+        command += ["--job", str(tmp_path / "job.json")]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_logs_of_any_scheduler_are_reported_by_hand(tmp_path: Path, intake: Intake) -> None:
+    facts = {"scheduler": "lsf", "job_id": "881", "attempt": 2, "nodes": ["a1", "a2"], "exit_code": 1}
+    done = report(tmp_path, intake, json.dumps(facts))
+    assert done.returncode == 0, done.stderr
+    assert "inc-881-2" in done.stdout
+    seen = intake.job("881", 2)
+    assert seen
+    assert seen.openings[0]["scheduler"] == "lsf"
+    assert b"RuntimeError: boom" in seen.logs["rank-3.log"]
+    assert b"hunter22" not in seen.logs["rank-3.log"]
+
+
+def test_a_report_needs_no_facts(tmp_path: Path, intake: Intake) -> None:
+    assert report(tmp_path, intake, None).returncode == 0
+    ((job, attempt),) = intake.incidents
+    assert job.startswith("logs-")
+    assert attempt == 0
+
+
+@pytest.mark.parametrize("facts", ["[]", "{", '{"attempt": "first"}'])
+def test_a_wrong_job_file_is_named_and_nothing_is_sent(tmp_path: Path, intake: Intake, facts: str) -> None:
+    done = report(tmp_path, intake, facts)
+    assert done.returncode == 2
+    assert "job.json is no job.json" in done.stderr
+    assert intake.requests == []
