@@ -15,7 +15,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -138,7 +138,7 @@ class Cluster:
 
     def wait_for_step(self, job: str, seconds: float = 60) -> None:
         """Until the job's first `srun` runs. A signal before that meets a shell that is not ready for it."""
-        self._until("slurmctld", lambda: f"{job}.0" in self.run("squeue", "-s", "-h", "-o", "%i").split(), seconds)
+        self.wait_until("slurmctld", lambda: f"{job}.0" in self.run("squeue", "-s", "-h", "-o", "%i").split(), seconds)
 
     def start_as_job_user(self, *command: str) -> subprocess.Popen[str]:
         """A command of a person at a terminal, such as `srun`, and what it says."""
@@ -169,7 +169,7 @@ class Cluster:
 
     def wait_for_nodes(self) -> None:
         """Until every node is idle again."""
-        self._until("slurmctld", self._all_nodes_idle, seconds=60)
+        self.wait_until("slurmctld", self._all_nodes_idle, seconds=60)
 
     # --- starting and stopping
 
@@ -185,11 +185,11 @@ class Cluster:
         key.write_bytes(secrets.token_bytes(128))
         self._spawn("munged", "--foreground", "--force", f"--key-file={key}", f"--socket={self.munge_socket}",
                     f"--pid-file={self.folder}/munged.pid", f"--seed-file={self.folder}/munged.seed")  # fmt: skip
-        self._until("munged", lambda: self.munge_socket.exists())
+        self.wait_until("munged", lambda: self.munge_socket.exists())
         self._spawn("slurmctld", "-D", "-i", "-f", str(self.conf))
         for node in self.nodes:
             self._spawn(f"slurmd-{node}", "-D", "-N", node, "-f", str(self.conf))
-        self._until("slurmctld", self._all_nodes_idle)
+        self.wait_until("slurmctld", self._all_nodes_idle)
 
     def _write_configuration(self) -> None:
         host = socket.gethostname().split(".")[0]
@@ -254,8 +254,8 @@ class Cluster:
         self._daemons.append(daemon)
         self._named[name] = daemon
 
-    def _until(self, name: str, ready: object, seconds: float = 30) -> None:
-        assert callable(ready)
+    def wait_until(self, name: str, ready: Callable[[], bool], seconds: float = 30) -> None:
+        """Until `ready()`. Raises ClusterError, with the end of the daemon `name`'s log, after `seconds`."""
         until = time.monotonic() + seconds
         while not ready():
             dead = [each for each, daemon in self._named.items() if daemon.poll() is not None]

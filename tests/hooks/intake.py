@@ -31,13 +31,17 @@ class Seen:
 
 
 class Intake:
-    """Incidents by (job id, attempt); `troubles` are (status, headers) to answer with before anything else."""
+    """Incidents by (job id, attempt).
+
+    `troubles` are (status, headers) to answer with before anything else, after `delay` seconds each.
+    """
 
     def __init__(self) -> None:
         self.incidents: dict[tuple[str, int], Seen] = {}
         self.requests: list[tuple[str, str]] = []
         self.troubles: list[tuple[int, dict[str, str]]] = []
         self.refused_logs: set[str] = set()
+        self.delay = 0.0
         self.url = ""
 
     def job(self, job_id: str, attempt: int = 0) -> Seen | None:
@@ -55,6 +59,7 @@ class Intake:
 
     def answer(self, method: str, path: str, headers: Any, body: bytes) -> tuple[int, dict[str, str], dict[str, Any]]:
         self.requests.append((method, path))
+        time.sleep(self.delay)
         if self.troubles:
             status, extra = self.troubles.pop(0)
             return status, extra, {"error": {"code": "trouble", "message": "on demand", "hint": ""}}

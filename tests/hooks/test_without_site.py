@@ -50,7 +50,7 @@ def record(folder: Path, state: str, code: str = "0:0", reason: str = "None", re
 
 
 def wrap(config: Path, *command: str, **env: str) -> subprocess.Popen[str]:
-    told = {"PATH": os.environ["PATH"], **env}
+    told = {"PATH": os.environ["PATH"], "TMPDIR": str(config.parent), **env}
     return subprocess.Popen(
         [sys.executable, str(HOOK), "--config", str(config), "wrap", "--", *command],
         env=told, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -58,8 +58,7 @@ def wrap(config: Path, *command: str, **env: str) -> subprocess.Popen[str]:
 
 
 def task(rank: int = 1) -> dict[str, str]:
-    step = f"{os.getpid() % 10_000}{time.monotonic_ns() % 10_000}"  # ranks of one step find each other by it
-    return {"SLURM_JOB_ID": "61", "SLURM_STEP_ID": step, "SLURM_PROCID": str(rank), "SLURMD_NODENAME": "n2"}
+    return {"SLURM_JOB_ID": "61", "SLURM_STEP_ID": "0", "SLURM_PROCID": str(rank), "SLURMD_NODENAME": "n2"}
 
 
 # --- wrap
@@ -96,9 +95,7 @@ def test_a_command_that_dies_by_a_signal_takes_its_wrapper_along(slurm: Path, co
 
 
 def test_of_the_ranks_of_a_node_one_reports_and_tells_how_all_ended(slurm: Path, config: Path, intake: Intake) -> None:
-    step = task()
-    runs = [wrap(config, "sh", "-c", f"sleep 0.{rank}; exit {rank + 1}", **(step | {"SLURM_PROCID": str(rank)}))
-            for rank in range(2)]  # fmt: skip
+    runs = [wrap(config, "sh", "-c", f"sleep 0.{rank}; exit {rank + 1}", **task(rank)) for rank in range(2)]
     assert [run.wait(60) for run in runs] == [1, 2]
     for run in runs:
         run.communicate()
@@ -113,13 +110,35 @@ def test_of_the_ranks_of_a_node_one_reports_and_tells_how_all_ended(slurm: Path,
 def test_who_is_told_to_stop_reports_nothing(slurm: Path, config: Path, intake: Intake, number: int) -> None:
     run = subprocess.Popen(
         [sys.executable, str(HOOK), "--config", str(config), "wrap", "--", "sh", "-c", "echo up; exec sleep 60"],
-        env={"PATH": os.environ["PATH"], **task()}, stdout=subprocess.PIPE, start_new_session=True,
+        env={"PATH": os.environ["PATH"], "TMPDIR": str(slurm), **task()}, stdout=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     assert run.stdout
     run.stdout.readline()
     os.killpg(run.pid, number)  # as Slurm does
     assert run.wait(30) == -number
     run.stdout.close()
+    assert intake.requests == []
+
+
+def test_who_is_stopped_by_the_time_limit_reports_that(slurm: Path, config: Path, intake: Intake) -> None:
+    record(slurm, "COMPLETING", "0:15", "TimeLimit")
+    run = wrap(config, "sh", "-c", "kill -TERM $$", **task())
+    run.communicate(timeout=60)
+    assert run.returncode == -signal.SIGTERM
+    seen = intake.job("61")
+    assert seen
+    assert seen.closings[0]["job"]["state"] == "TIMEOUT"
+
+
+def test_a_step_that_ends_because_its_job_is_being_ended_reports_nothing(
+    slurm: Path, config: Path, intake: Intake
+) -> None:
+    record(
+        slurm, "COMPLETING", "0:15"
+    )  # as scancel leaves it: srun in the batch script fails, and nobody signals its shell
+    run = wrap(config, "sh", "-c", "exit 143", SLURM_JOB_ID="61")
+    run.communicate(timeout=60)
+    assert run.returncode == 143
     assert intake.requests == []
 
 
