@@ -41,11 +41,15 @@ class Folding:
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """Where an incident is told, in which of the channels not before a moment, and with whose failures it may be folded."""
+    """Where an incident is told, in which of the channels not before a moment, and with whose failures it may be folded.
+
+    `urgent_from` jobs told as one are told at once; None: however many they are, they wait.
+    """
 
     channels: tuple[str, ...]
     reach: Reach = Reach.OWNER
     holds: Mapping[str, datetime] = field(default_factory=dict)
+    urgent_from: int | None = None
     folding: Folding = Folding()
 
 
@@ -72,6 +76,24 @@ async def place(session: AsyncSession, incident: Incident, placing: Placing) -> 
     await session.flush()
     if placing.reach is not Reach.OWNER:
         await _gather_storm(session, incident, placing)
+    await _hurry(session, incident, placing)
+
+
+async def _hurry(session: AsyncSession, incident: Incident, placing: Placing) -> None:
+    """What need not wait for one of an episode's failures, or for so many of them, waits no longer."""
+    episode = await session.get_one(Episode, incident.episode_id)
+    if not episode.holds:
+        return
+    jobs = await session.scalar(
+        select(func.count(func.distinct(Incident.family))).where(
+            Incident.episode_id == episode.id, Incident.outcome == FAILED
+        )
+    )
+    storm = placing.urgent_from is not None and (jobs or 0) >= placing.urgent_from
+    still = {} if storm else {name: until for name, until in episode.holds.items() if name in placing.holds}
+    if still != episode.holds:
+        episode.holds = still
+        touch(episode)
 
 
 def touch(episode: Episode) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import delete, func, or_, update
+from sqlalchemy import ColumnElement, and_, delete, func, not_, or_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col, select
 
@@ -20,8 +20,9 @@ from storage.types import utc_now
 class Draft:
     """What a message should say.
 
-    `only_edit`: change the message where there is one, begin none. `parent_key`: our message in whose thread it stands;
-    `thread_ts`: a thread that somebody else began. Before `not_before` nothing is posted.
+    `only_edit`: change the message where there is one, begin none, and withdraw one that was not posted yet.
+    `parent_key`: our message in whose thread it stands; `thread_ts`: a thread that somebody else began. Before
+    `not_before` nothing is posted.
     """
 
     key: str
@@ -69,7 +70,10 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """What waits. `lag` is the age in seconds of the oldest content not yet sent."""
+    """What waits to be sent now. `lag` is the age in seconds of the oldest content not yet sent.
+
+    What is held back until quiet hours end does not wait, and replies wait only once their thread stands.
+    """
 
     waiting: int
     lag: float
@@ -83,6 +87,7 @@ async def queue(session: AsyncSession, episode_id: str | None, draft: Draft) -> 
     now = utc_now()
     if row is None:
         if not draft.only_edit:
+            due = max(now, draft.not_before or now)
             session.add(
                 Outgoing(
                     key=draft.key,
@@ -92,10 +97,16 @@ async def queue(session: AsyncSession, episode_id: str | None, draft: Draft) -> 
                     thread_ts=draft.thread_ts,
                     kind=draft.kind,
                     content=draft.content,
-                    due_at=max(now, draft.not_before or now),
+                    due_at=due,
+                    queued_at=due,
                 )
             )
         return
+    if draft.only_edit and draft.parent_key is None and await _unposted(session, row):
+        await session.execute(delete(Outgoing).where(or_(Outgoing.key == row.key, Outgoing.parent_key == row.key)))
+        return
+    if row.attempted_at is None and row.due_at > now:  # held back; it may have become urgent
+        row.due_at = row.queued_at = min(row.due_at, max(now, draft.not_before or now))
     if row.content == draft.content:
         return
     row.content = draft.content
@@ -105,6 +116,22 @@ async def queue(session: AsyncSession, episode_id: str | None, draft: Draft) -> 
     # A row in `sending` goes on as it is: whoever sends it sees the newer revision when done.
     if row.state in (OutboxState.SENT, OutboxState.REFUSED):
         row.state, row.due_at, row.attempts = OutboxState.QUEUED, now, 0
+
+
+async def _unposted(session: AsyncSession, row: Outgoing) -> bool:
+    """Return whether the message stands nowhere, for certain. What is being sent may have arrived."""
+    if row.state not in (OutboxState.QUEUED, OutboxState.REFUSED):
+        return False
+    return await session.scalar(select(Message.id).where(Message.key == row.key)) is None
+
+
+def _held(now: datetime) -> ColumnElement[bool]:
+    """What nobody has tried yet because it is not to be posted before a later moment."""
+    return and_(col(Outgoing.attempted_at).is_(None), Outgoing.due_at > now)
+
+
+def _has_its_thread() -> ColumnElement[bool]:
+    return or_(col(Outgoing.parent_key).is_(None), col(Outgoing.parent_key).in_(select(Message.key)))
 
 
 async def _behind(session: AsyncSession, row: Outgoing) -> int:
@@ -137,7 +164,7 @@ class Outbox:
                     col(Outgoing.state) != OutboxState.SENT,
                     Outgoing.due_at <= now,
                     col(Outgoing.channel).not_in(besides),
-                    or_(col(Outgoing.parent_key).is_(None), col(Outgoing.parent_key).in_(select(Message.key))),
+                    _has_its_thread(),
                 )
                 .order_by(col(Outgoing.parent_key).is_not(None), col(Outgoing.due_at))
                 .limit(1)
@@ -252,20 +279,23 @@ class Outbox:
             return await session.scalar(
                 select(func.min(Outgoing.due_at)).where(
                     col(Outgoing.state) != OutboxState.SENT,
-                    or_(col(Outgoing.parent_key).is_(None), col(Outgoing.parent_key).in_(select(Message.key))),
+                    _has_its_thread(),
                 )
             )
 
     async def backlog(self) -> Backlog:
         """Return what waits and what is refused."""
         async with self._database.reading() as session:
+            now = utc_now()
             waiting = await session.execute(
-                select(func.count(), func.min(Outgoing.queued_at)).where(col(Outgoing.state) != OutboxState.SENT)
+                select(func.count(), func.min(Outgoing.queued_at)).where(
+                    col(Outgoing.state) != OutboxState.SENT, not_(_held(now)), _has_its_thread()
+                )
             )
             count, oldest = waiting.one()
             refused = await session.scalars(select(Outgoing).where(Outgoing.state == OutboxState.REFUSED))
             return Backlog(
                 waiting=count,
-                lag=(utc_now() - oldest).total_seconds() if oldest else 0.0,
+                lag=max(0.0, (now - oldest).total_seconds()) if oldest else 0.0,
                 refused=[Trouble(row.channel, row.error or "", row.remedy or "") for row in refused],
             )

@@ -112,13 +112,14 @@ def _hosts(found: Slots, rest: str, hosts: Iterable[str]) -> str:
     known = list(hosts)
     for host in sorted(known, key=len, reverse=True):
         rest = _take(found.hosts, rest, host, plain(host))
-    for host in known:  # the short name, and the end that people call it by: "n17" for "gpu-n17"
+    ends = [end for other in known for end in _ends(other)]
+    for host in known:  # the short name, and the ends that people call it by: "n17" for "gpu-n17"
         name = plain(host)
         short = name.split(".")[0]
-        for form in (short, short.rsplit("-", 1)[-1]):
-            ends = [plain(other).split(".")[0].rsplit("-", 1)[-1] for other in known]
-            telling = form == short or (ends.count(form) == 1 and any(character.isdigit() for character in form))
-            if len(form) >= 3 and telling and not form.isdigit():
+        if len(short) >= 3 and not short.isdigit():
+            rest = _take(found.hosts, rest, host, short)
+        for form in _ends(host):
+            if len(form) >= 3 and ends.count(form) == 1:
                 rest = _take(found.hosts, rest, host, form)
         number = re.search(r"(\d+)$", name.split(".")[0])
         if number and sum(plain(other).split(".")[0].endswith(number[1]) for other in known) == 1:
@@ -130,6 +131,13 @@ def _hosts(found: Slots, rest: str, hosts: Iterable[str]) -> str:
                 regex=True,
             )
     return rest
+
+
+def _ends(host: str) -> list[str]:
+    """What a host may be called for short, the longest first: "gpu-60" and, had it a letter, "60" for "atlas-gpu-60"."""
+    parts = plain(host).split(".")[0].split("-")
+    ends = ["-".join(parts[start:]) for start in range(1, len(parts))]
+    return [end for end in ends if re.search(r"[a-z]", end) and re.search(r"\d", end)]
 
 
 def _take(into: list[str], rest: str, host: str, form: str, *, regex: bool = False) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import datetime
 
 from bot.slack.contract import Posted, SlackFile
@@ -43,19 +43,20 @@ def _of_channel(view: EpisodeView, channel: str, around: Surroundings) -> Iterat
     key, standing = f"{view.episode.id}/{channel}", status(view, channel, around)
     quiet = diagnosis.outcome is not Outcome.FAILED or channel in view.mutes
     held = view.episode.holds.get(channel)
+    not_before = datetime.fromisoformat(held) if held else None
     yield Draft(
         key,
         channel,
         asdict(render(job, diagnosis, standing)),
         only_edit=quiet,
-        not_before=datetime.fromisoformat(held) if held else None,
+        not_before=not_before,
     )
     if diagnosis.outcome is not Outcome.FAILED:
         return
     dossier = Dossier.model_validate(said.dossier) if said.dossier else None
     history = [(each.version, Diagnosis.model_validate(each.document)) for each in view.versions]
     for reply in replies(job, diagnosis, standing, dossier, history, view.actions):
-        yield _reply(reply, key, channel, only_edit=quiet)
+        yield replace(_reply(reply, key, channel, only_edit=quiet), not_before=not_before)
     log = _proving_log(view, diagnosis)
     if log is not None and not quiet:
         name = f"{view.lead.incident.id[:8]}-{log.name.replace('/', '-')}"[-120:]
@@ -65,6 +66,7 @@ def _of_channel(view: EpisodeView, channel: str, around: Surroundings) -> Iterat
             {"name": name, "title": log.name, "blob": log.blob},
             parent_key=key,
             kind=OutgoingKind.FILE,
+            not_before=not_before,
         )
 
 

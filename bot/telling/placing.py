@@ -19,10 +19,12 @@ log = structlog.get_logger(__name__)
 
 def placing(settings: Settings) -> Callable[[JobFacts, Diagnosis], Placing]:
     """Return the function that places incidents by these settings."""
-    router, folding = Router(settings), settings.folding.rules
+    router, folding, storm = Router(settings), settings.folding.rules, settings.routing.bounds.storm
 
     def place(job: JobFacts, diagnosis: Diagnosis) -> Placing:
-        targets = router.targets(job, diagnosis, utc_now())
+        now = utc_now()
+        targets = router.targets(job, diagnosis, now)
+        waits = targets.holds and router.targets(job, diagnosis, now, incidents=storm).holds
         if diagnosis.outcome is Outcome.FAILED:
             for warning in targets.warnings:
                 log.warning("routing", job_id=job.job_id, warning=warning)
@@ -30,6 +32,7 @@ def placing(settings: Settings) -> Callable[[JobFacts, Diagnosis], Placing]:
             channels=targets.channels,
             reach=reach(diagnosis.cause.id, diagnosis.cause.layer),
             holds=targets.holds,
+            urgent_from=None if waits else storm,
             folding=folding,
         )
 

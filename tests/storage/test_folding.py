@@ -10,6 +10,7 @@ import pytest
 from storage.actions import Click
 from storage.folding import Folding, Placing, Reach
 from storage.repository import Repository
+from storage.types import utc_now
 from tests.storage.conftest import Failures
 
 ALICE = "U0ALICE"
@@ -180,3 +181,30 @@ async def test_a_channel_counts_only_what_it_was_told(repository: Repository, fa
     episode = await failures.episode(await failures.fail("9", hosts=("gpu-n17",)))
     seen = (await repository.episodes.view(episode)).seen
     assert (set(seen), seen["C1"].count, seen["C1"].nodes, seen["C1"].last_before) == ({"C1"}, 1, ("gpu-n17",), None)
+
+
+async def held(repository: Repository, episode_id: str) -> dict[str, str]:
+    return (await repository.episodes.view(episode_id)).episode.holds
+
+
+async def test_so_many_failures_alike_are_told_at_once_though_each_alone_would_wait(
+    repository: Repository, failures: Failures
+) -> None:
+    morning = {"C1": utc_now() + timedelta(hours=9)}
+    quiet = Placing(("C1",), Reach.SITE, morning, urgent_from=3)
+    first = await failures.episode(await failures.fail("1", placing=quiet))
+    await failures.fail("2", placing=quiet)
+    assert await held(repository, first)
+    await failures.fail("3", placing=quiet)
+    assert not await held(repository, first)
+
+
+async def test_a_failure_that_need_not_wait_lets_its_episode_be_told(
+    repository: Repository, failures: Failures
+) -> None:
+    morning = {"C1": utc_now() + timedelta(hours=9)}
+    first = await failures.episode(await failures.fail("1", placing=Placing(("C1",), holds=morning)))
+    await failures.fail("2", placing=Placing(("C1",), holds=morning))
+    assert await held(repository, first)
+    await failures.fail("3", placing=Placing(("C1",)))
+    assert not await held(repository, first)

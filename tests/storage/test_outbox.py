@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from sqlmodel import select
 
 from storage.database import Database
 from storage.outbox import Claimed, Draft, queue
 from storage.repository import Repository
+from storage.tables import Outgoing
 from storage.types import utc_now
 from tests.storage.conftest import Failures
 
@@ -192,3 +195,48 @@ async def test_a_message_of_no_episode_is_queued_once(repository: Repository) ->
     await repository.outbox.queue(Draft("digest/C1/2026-W48", "C1", {"text": "a quiet week"}))
     assert await repository.outbox.claim(LEASE) is None
     assert await repository.outbox.knows("digest/C1/2026-W48")
+
+
+async def test_what_was_never_posted_is_withdrawn_with_its_thread(
+    repository: Repository, database: Database, episode_id: str
+) -> None:
+    await say(database, episode_id, "it failed")
+    await repository.outbox.queue(Draft("k-C1/evidence", "C1", {"text": "the line"}, parent_key="k-C1"), episode_id)
+    await say(database, episode_id, "folded into another message", only_edit=True)
+    assert await repository.outbox.claim(LEASE) is None
+    assert not await repository.outbox.knows("k-C1/evidence")
+    await say(database, episode_id, "it failed after all")
+    assert (await claim(repository)).content == {"text": "it failed after all"}
+
+
+async def test_what_may_have_arrived_is_not_withdrawn(
+    repository: Repository, database: Database, episode_id: str
+) -> None:
+    await say(database, episode_id, "it failed")
+    claimed = await claim(repository)
+    await say(database, episode_id, "folded into another message", only_edit=True)
+    await repository.outbox.later(claimed, NO_TIME, "Unreachable", in_doubt=True)
+    assert (await claim(repository)).in_doubt
+
+
+async def test_a_message_held_back_is_neither_late_nor_waiting_and_goes_out_when_it_becomes_urgent(
+    repository: Repository,
+) -> None:
+    morning = utc_now() + timedelta(hours=9)
+    held = Draft("k", "C1", {"text": "it failed"}, not_before=morning)
+    await repository.outbox.queue(held)
+    assert await repository.outbox.claim(LEASE) is None
+    backlog = await repository.outbox.backlog()
+    assert (backlog.waiting, backlog.lag) == (0, 0.0)
+    await repository.outbox.queue(replace(held, not_before=None))
+    claimed = await claim(repository)
+    assert 0 <= claimed.late < 60
+
+
+async def test_a_message_that_was_held_back_overnight_is_not_called_late(
+    repository: Repository, database: Database
+) -> None:
+    await repository.outbox.queue(Draft("k", "C1", {"text": "it failed"}, not_before=utc_now() + timedelta(hours=9)))
+    async with database.writing() as session:
+        row = (await session.scalars(select(Outgoing))).one()
+        assert row.queued_at == row.due_at
