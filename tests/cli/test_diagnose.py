@@ -96,7 +96,7 @@ def test_a_pipe_of_the_shell_is_read_as_a_file(recording: Path) -> None:
     assert Diagnosis.model_validate_json(result.stdout).cause.id == "index-out-of-range"
 
 
-@pytest.mark.parametrize("content", [b"", gzip.compress(b"ValueError: x")[:12]])
+@pytest.mark.parametrize("content", [b"", gzip.compress(b"ValueError: x", mtime=0)[:12]])
 def test_where_nothing_can_be_read_nothing_is_claimed(firstfault: Run, tmp_path: Path, content: bytes) -> None:
     (tmp_path / "rank-0.log").write_bytes(content)
     result = firstfault("diagnose", tmp_path)
