@@ -35,8 +35,8 @@ class ApiError(Exception):
 
     @property
     def refused(self) -> bool:
-        """Whether the watcher may not do this, or this is not there: asking again soon is of no use."""
-        return self.status in (401, 403, 404, 405)
+        """Whether the watcher may not do this, or this is not there: asking again and again is of no use."""
+        return self.status in (403, 404, 405)
 
 
 class Api:

@@ -13,7 +13,7 @@ from hooks.kubernetes.kinds import BY_OWNER, KINDS, Kind, attempt_of, inside
 _GHOST_SECONDS = 1800.0  # for which what was deleted is remembered
 _RESTART = "jobset.sigs.k8s.io/restart-attempt"
 _SELECTING = frozenset(kind.selector.partition("=")[0] for kind in KINDS if kind.selector)
-_MADE_BETWEEN = frozenset({("ray.io", "RayCluster"), ("apps", "StatefulSet")})  # own pods, and are owned
+_MADE_BETWEEN = frozenset({("ray.io", "RayCluster")})  # owns pods, and is owned
 
 
 @dataclass(slots=True)

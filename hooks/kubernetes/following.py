@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import random
+import time
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -15,7 +16,8 @@ from hooks.kubernetes.api import Api, ApiError, Object
 log = logging.getLogger(__name__)
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0  # seconds
-_ABSENT_PAUSE = 300.0  # seconds until a collection that is not there, or not ours to read, is tried again
+_ABSENT_PAUSE = 300.0  # seconds after which a collection that is not there, or not ours to read, is tried again
+_HASTY = 1.0  # seconds; a server that ends a watch sooner is not asked again at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,7 @@ class Collection:
     api: Api
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
-    watch_seconds: int = 300  # after which the server ends a watch, and we go on
+    watch_seconds: int = 120  # after which the server ends a watch, and we go on
     absent_pause: float = _ABSENT_PAUSE
     first_pause: float = _FIRST_PAUSE
     listed: asyncio.Event = field(default_factory=asyncio.Event)  # once the first list is through
@@ -45,6 +47,7 @@ class Collection:
         """Yield changes for ever: first all that exists, then what happens. Ends by cancellation alone."""
         failures = 0
         while True:
+            began = time.monotonic()
             try:
                 if not self._version:
                     async with aclosing(self._list()) as found:
@@ -55,6 +58,8 @@ class Collection:
                     async for change in seen:
                         failures = 0
                         yield change
+                if time.monotonic() - began < _HASTY:
+                    await asyncio.sleep(self.first_pause)
                 failures = 0
             except ApiError as error:
                 if error.expired:
@@ -65,12 +70,12 @@ class Collection:
                 await asyncio.sleep(self._pause(error, failures))
 
     def _pause(self, error: ApiError, failures: int) -> float:
-        if error.refused:
-            log.warning("%s: %s; trying again in %.0f s", self.path, error, self.absent_pause)
+        longest = _LONGEST_PAUSE
+        if error.refused:  # a server that starts refuses for a moment, too
+            longest = self.absent_pause
             self.listed.set()  # nobody need wait for it
             self._version = ""
-            return self.absent_pause
-        pause: float = min(_LONGEST_PAUSE, self.first_pause * 2 ** min(failures - 1, 10))
+        pause: float = min(longest, self.first_pause * 2 ** min(failures - 1, 10))
         pause *= random.uniform(0.5, 1.0)  # noqa: S311 - many watchers must not come back in step
         log.warning("%s: %s; going on in %.1f s", self.path, error, pause)
         return pause

@@ -61,7 +61,9 @@ async def watch(settings: Settings) -> None:
 
     # A replica that waits for the lease is as ready as it can be.
     runner = (
-        await serve(figures, lambda: current[0].ready if current else settings.lease is not None, *settings.listen)
+        await serve(
+            figures, lambda: current[0].ready.is_set() if current else settings.lease is not None, *settings.listen
+        )
         if settings.listen
         else None
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hooks.kubernetes.api import Object
-from hooks.kubernetes.kinds import Kind, inside
+from hooks.kubernetes.kinds import Groups, Kind, inside
 
 _MOST = 1 << 20
 _GPU = re.compile(r"(?:/gpu|/mig-[\w.-]+|/neuron|/neuroncore|/tpu|\.com/gaudi)$")
@@ -55,7 +55,7 @@ class Seating:
 
 def seat(kind: Kind, item: Object, pods: Sequence[Object]) -> Seating:
     """Give every pod of a workload its place, by labels that its controller wrote, or by its environment."""
-    groups = list(kind.groups(item))
+    groups = _groups(kind, item)
     digits = {id(pod): _digits(kind, pod) for pod in pods}
     by_group: dict[str, list[Sequence[int]]] = {}
     for pod in pods:
@@ -113,6 +113,14 @@ def ranks_in(pod: Object) -> int:
             if _GPU.search(str(name)) and str(amount).isdecimal():
                 accelerators += int(amount)
     return max(1, min(accelerators, 1024))
+
+
+def _groups(kind: Kind, item: Object) -> Groups:
+    """What a custom kind's spec says of its groups; nothing where it makes no sense."""
+    try:
+        return list(kind.groups(item))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return ()
 
 
 def _label(pod: Object, name: str) -> str:

@@ -16,6 +16,8 @@ log = logging.getLogger(__name__)
 
 REPORTER = "firstfault-watcher"
 """Replicas take over from each other, so all of them are one reporter."""
+ROLE = "node"
+"""One reporter sends the logs of all nodes: when it is through, there is nothing to wait for."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # seconds
 _SECONDS = 120.0
 
@@ -46,14 +48,14 @@ class Service:
         """Begin to report a failed job, and return the incident's id. Raises RefusedError."""
         document = {
             "schema": 1, "scheduler": "kubernetes", "job_id": job["job_id"], "attempt": job["attempt"],
-            "reporter": REPORTER, "role": "controller", "job": job, "expected_reporters": 1,
+            "reporter": REPORTER, "role": ROLE, "job": job, "expected_reporters": 1,
         }  # fmt: skip
         return str((await self._until_answered("POST", "/v1/incidents", _body(document)))["id"])
 
     async def is_told(self, incident: str, state: str) -> bool:
         """Whether all of this was sent before, perhaps by another watcher. Raises RefusedError."""
         seen = await self._until_answered("GET", f"/v1/incidents/{incident}")
-        complete = any(report["role"] == "controller" and report["completed_at"] for report in seen["reports"])
+        complete = any(report["completed_at"] for report in seen["reports"])
         return complete and seen["job"].get("state") == state
 
     async def send_log(self, incident: str, name: str, packed: bytes) -> None:
@@ -63,7 +65,7 @@ class Service:
 
     async def complete(self, incident: str, job: Mapping[str, Any]) -> None:
         """Say that all was sent. Raises RefusedError."""
-        document = {"reporter": REPORTER, "role": "controller", "job": job}
+        document = {"reporter": REPORTER, "role": ROLE, "job": job}
         await self._until_answered("POST", f"/v1/incidents/{incident}/complete", _body(document))
 
     async def _until_answered(

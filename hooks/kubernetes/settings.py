@@ -35,7 +35,7 @@ class Settings:
     stuck_seconds: float = 600.0  # for which a pod may fail to start; 0: for ever
     settle_seconds: float = 3.0  # after a failure, until its last pods have said how they ended
     first_pod: bool = False  # tell at a workload's first failed pod
-    watch_seconds: int = 300
+    watch_seconds: int = 120
     rediscover_seconds: float = 300.0
 
     def read_token(self) -> str:

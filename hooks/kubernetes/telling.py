@@ -13,7 +13,7 @@ from hooks.kubernetes.kinds import inside
 LIMIT = 4 << 20
 """Bytes of one text at most."""
 _LONGEST = 2000  # characters of one message
-_BLANKS = re.compile(r"[\x00-\x1f\x7f\u2028\u2029]+")
+_BLANKS = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 _SAID = ("phase", "jobStatus", "jobDeploymentStatus", "reason", "message", "failed", "succeeded", "restarts")
 _STATES = (("state", "State"), ("lastState", "Last State"))
 

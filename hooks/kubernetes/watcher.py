@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import logging
 from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -43,7 +44,7 @@ class Watcher:
         self._told: set[tuple[str, int, str]] = set()  # uid, attempt and state
         self._tasks: set[asyncio.Task[None]] = set()
         self._followed: dict[str, list[Collection]] = {}  # by the kind's name
-        self.ready = False
+        self.ready = asyncio.Event()  # once all that exists has been seen
 
     async def run(self) -> None:
         """Watch for ever. Ends by cancellation, or with the error of a part that broke."""
@@ -58,14 +59,14 @@ class Watcher:
                     group.create_task(self._follow_pods(collection))
                 for collection in pods:
                     await collection.listed.wait()
-                self.ready = True
+                self.ready.set()
                 log.info("watching %s", ", ".join(sorted(self._followed)) or "nothing")
                 group.create_task(self._sweep())
                 while True:
                     await asyncio.sleep(self._settings.rediscover_seconds)
                     await self._discover(group)
         finally:
-            self.ready = False
+            self.ready.clear()
             for task in self._tasks:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -114,7 +115,8 @@ class Watcher:
 
     async def _follow(self, kind: Kind, collection: Collection) -> None:
         async for change in collection.changes():
-            self._judge(kind, change)
+            with _surviving(change.item):
+                self._judge(kind, change)
 
     def _judge(self, kind: Kind, change: Change) -> None:
         if "status" not in change.item and change.gone:
@@ -135,13 +137,17 @@ class Watcher:
 
     async def _follow_pods(self, collection: Collection) -> None:
         async for change in collection.changes():
-            if change.gone:
-                self._cluster.forget_later(str(change.item["metadata"]["uid"]))
-                if "status" in change.item and change.item["metadata"]["uid"] in self._cluster.pods:
-                    self._cluster.put_pod(change.item)
-                continue
-            before = self._cluster.put_pod(change.item)
-            self._look_at(before, change.item)
+            with _surviving(change.item):
+                self._take_pod(change)
+
+    def _take_pod(self, change: Change) -> None:
+        uid = str(change.item["metadata"]["uid"])
+        if not change.gone:
+            self._look_at(self._cluster.put_pod(change.item), change.item)
+        elif uid in self._cluster.pods:
+            self._cluster.forget_later(uid)
+            if "status" in change.item:
+                self._cluster.put_pod(change.item)
 
     def _look_at(self, before: Object | None, pod: Object) -> None:
         """Fetch logs while they can be had: when a container ended badly, or when somebody takes the pod away."""
@@ -172,7 +178,8 @@ class Watcher:
             self._cluster.expire()
             self._told = {key for key in self._told if key[0] in self._cluster.workloads}
             for workload in list(self._cluster.workloads.values()) if limit else ():
-                await self._see_whether_stuck(workload, limit)
+                with _surviving(workload.item):
+                    await self._see_whether_stuck(workload, limit)
 
     async def _see_whether_stuck(self, workload: Workload, limit: float) -> None:
         gone = self._cluster.is_gone(workload.uid) or deleted_at(workload.item) is not None
@@ -207,6 +214,7 @@ class Watcher:
             self._figures.waiting.dec()
 
     async def _deliver(self, workload: Workload, ending: Ending) -> None:
+        await self.ready.wait()  # until then its pods may be unknown
         first = facts(workload, ending, seat(workload.kind, workload.item, self._cluster.pods_of(workload)))
         state = first.pop("state")  # comes with the completion: by it one sees what was told in full
         incident = await self._service.open(first)
@@ -215,13 +223,16 @@ class Watcher:
             return
         await asyncio.sleep(self._settings.settle_seconds)
         pods = self._cluster.pods_of(workload)
-        await asyncio.gather(*(self._gatherer.logs(pod) for pod in pods))
-        pods = self._cluster.pods_of(workload)  # as they are by now
         seating = seat(workload.kind, workload.item, pods)
+        fetching = asyncio.gather(*(self._gatherer.logs(pod) for pod in pods))
+        try:  # what is at hand goes first: logs of a dead node take their time to fail
+            for name, text in await self._texts(workload, pods, seating.nodes):
+                await self._send(incident, name, gzip.compress(text))
+            await fetching
+        finally:
+            fetching.cancel()
         uids = [str(pod["metadata"]["uid"]) for pod in pods]
         fetched = {uid: got for uid in uids if (got := self._gatherer.held(uid))}
-        for name, text in await self._texts(workload, pods, seating.nodes):
-            await self._send(incident, name, gzip.compress(text))
         left = self._settings.job_bytes
         for name, packed in log_files(seating, fetched):
             left -= len(packed)
@@ -263,6 +274,16 @@ class Watcher:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
             log.error("a report broke off", exc_info=error)
+
+
+@contextmanager
+def _surviving(item: Object) -> Iterator[None]:
+    """Custom kinds may hold anything: one that nobody can read must not keep the others from being watched."""
+    try:
+        yield
+    except (AttributeError, KeyError, TypeError, ValueError, IndexError):
+        metadata = item.get("metadata", {})
+        log.exception("cannot read %s/%s", metadata.get("namespace"), metadata.get("name"))
 
 
 def _called(workload: Workload) -> str:

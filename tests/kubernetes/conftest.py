@@ -83,11 +83,11 @@ class World:
         watcher = Watcher(api, service, settings)
         task = asyncio.create_task(watcher.run())
         self._running.append((task, api, service))
-        async with asyncio.timeout(30):
-            while not watcher.ready and not task.done():
-                await asyncio.sleep(0.02)
+        ready = asyncio.create_task(watcher.ready.wait())
+        await asyncio.wait((task, ready), timeout=60, return_when=asyncio.FIRST_COMPLETED)
         if task.done():
             task.result()
+        assert ready.done(), "the watcher has not seen the cluster"
         return watcher
 
     async def stop(self) -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import gzip
+import json
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from aiohttp import web
+
+from knowledge import Diagnosis, diagnose
 
 TOKEN = "test-token-of-a-cluster-not-a-secret"
 
@@ -19,6 +23,15 @@ class Incident:
     job: dict[str, Any]
     logs: dict[str, str] = field(default_factory=dict)
     completions: int = 0
+
+    def diagnose(self, folder: Path) -> Diagnosis:
+        """What the service would make of it."""
+        for name, text in self.logs.items():
+            path = folder / "logs" / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text, "utf-8")
+        (folder / "job.json").write_text(json.dumps(self.job), "utf-8")
+        return diagnose([folder])
 
 
 class Intake:
@@ -77,7 +90,7 @@ class Intake:
     async def _open(self, request: web.Request) -> web.Response:
         self._check(request)
         body = await request.json()
-        assert (body["schema"], body["scheduler"], body["role"]) == (1, "kubernetes", "controller")
+        assert (body["schema"], body["scheduler"], body["role"]) == (1, "kubernetes", "node")
         key = f"{body['job_id']}/{body['attempt']}".replace("/", "-").replace(":", "-")
         self.incidents.setdefault(key, Incident(body["job"])).job.update(body["job"])
         return web.json_response({"id": key, "url": f"/v1/incidents/{key}"}, status=202)
@@ -85,7 +98,7 @@ class Intake:
     async def _show(self, request: web.Request) -> web.Response:
         self._check(request)
         found = self.incidents[request.match_info["id"]]
-        reports = [{"reporter": "x", "role": "controller", "completed_at": "now" if found.completions else None}]
+        reports = [{"reporter": "x", "role": "node", "completed_at": "now" if found.completions else None}]
         # What is told here is what was stored, state included.
         return web.json_response({"id": request.match_info["id"], "job": found.job, "reports": reports})
 

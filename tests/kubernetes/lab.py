@@ -17,7 +17,9 @@ TOKEN = "test-admin-token"
 class Server(Protocol):
     """An API server: the stub or a real one."""
 
-    url: str
+    @property
+    def url(self) -> str:
+        """Where it answers."""
 
     async def put_log(self, pod: str, container: str, text: str, previous: bool = False) -> None:
         """Have the pod's kubelet answer with this log."""
@@ -52,7 +54,7 @@ class Lab:
 
     async def create(self, path: str, name: str, spec: Object | None = None, **metadata: Any) -> Object:
         """Create an object in the namespace of the tests; `path` is such as batch/v1/jobs."""
-        body = {"metadata": {"name": name, **metadata}, "spec": spec or {}}
+        body: Object = {"metadata": {"name": name, **metadata}, "spec": spec or {}}
         group, version, _ = ("/" + path).rsplit("/", 2)
         body["apiVersion"] = f"{group.strip('/')}/{version}".strip("/")
         body["kind"] = _KINDS[path]
@@ -143,7 +145,8 @@ class Lab:
     async def delete(self, item: Object, grace: int = 0) -> None:
         """Delete an object, as a person does."""
         path = f"{collection(item['apiVersion'] + '/' + _PLURALS[item['kind']])}/{item['metadata']['name']}"
-        await self.call("DELETE", path, gracePeriodSeconds=str(grace))
+        # There is no garbage collector here that would wait for dependants.
+        await self.call("DELETE", path, gracePeriodSeconds=str(grace), propagationPolicy="Background")
 
 
 _KINDS = {

@@ -199,7 +199,8 @@ class StubApi:
         if text is None or (namespace, pod) not in self.store.objects.get(("", "v1", "pods"), {}):
             return _status(400, "BadRequest", f'container "{query.get("container")}" in pod "{pod}" is not available')
         lines = text.splitlines(keepends=True)[-int(query.get("tailLines") or 1 << 30) :]
-        return web.Response(body=b"".join(lines), content_type="text/plain")
+        stamp = b"2026-11-05T03:12:07.123456789Z " if query.get("timestamps") == "true" else b""
+        return web.Response(body=b"".join(stamp + line for line in lines), content_type="text/plain")
 
     async def _watch(self, request: web.Request, place: Place, namespace: str) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})

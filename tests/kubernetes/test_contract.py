@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.kubernetes.contract import TestFailures, TestNoFailure, TestTrouble
+from tests.kubernetes.contract import TestFailures, TestLease, TestNoFailure, TestTrouble
 
-__all__ = ["TestFailures", "TestNoFailure", "TestTrouble"]
+__all__ = ["TestFailures", "TestLease", "TestNoFailure", "TestTrouble"]

@@ -1,0 +1,99 @@
+"""Which logs of a pod are fetched."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from hooks.kubernetes.api import Api
+from hooks.kubernetes.gathering import Gatherer
+from hooks.kubernetes.logs import fetch
+from tests.kubernetes.conftest import StubServer, World
+
+ENDED = {
+    "exitCode": 1,
+    "startedAt": "2026-11-05T03:00:00Z",
+    "finishedAt": "2026-11-05T03:12:07Z",
+    "containerID": "x://1",
+}
+
+
+@pytest.fixture
+async def api(world: World) -> AsyncIterator[Api]:
+    made = await Api.connect(world.kubeconfig)
+    yield made
+    await made.close()
+
+
+def pod(server: StubServer, status: dict[str, Any], logs: dict[tuple[str, bool], str]) -> dict[str, Any]:
+    """A pod that the server knows, with logs by container and whether they are those before a restart."""
+    item = {"metadata": {"name": "llm-0", "namespace": "train", "uid": "u"}, "spec": {}, "status": status}
+    server.api.store.write(("", "v1", "pods"), "ADDED", item)
+    for (container, previous), text in logs.items():
+        server.api.store.logs["train", "llm-0", container, previous] = text.encode()
+    return item
+
+
+def texts(logs: dict[str, bytes]) -> dict[str, str]:
+    return {name: gzip.decompress(packed).decode() for name, packed in logs.items()}
+
+
+async def test_after_a_restart_the_log_before_it_is_fetched_too(server: StubServer, api: Api) -> None:
+    container = {"name": "main", "restartCount": 1, "state": {"running": {}}, "lastState": {"terminated": ENDED}}
+    item = pod(server, {"containerStatuses": [container]}, {("main", False): "again\n", ("main", True): "boom\n"})
+    got = texts((await fetch(api, item, 1 << 20)).logs)
+    assert got.keys() == {"main", "main.previous"}
+    assert got["main.previous"].endswith("boom\n")
+
+
+async def test_an_init_container_counts_only_when_it_failed(server: StubServer, api: Api) -> None:
+    status = {
+        "initContainerStatuses": [
+            {"name": "data", "state": {"terminated": {**ENDED, "exitCode": 0}}},
+            {"name": "check", "state": {"terminated": ENDED}},
+        ],
+        "containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "PodInitializing"}}}],
+    }
+    item = pod(server, status, {("data", False): "ok\n", ("check", False): "no GPU\n"})
+    assert (await fetch(api, item, 1 << 20)).logs.keys() == {"check"}
+
+
+async def test_a_log_that_cannot_be_had_is_a_remark(server: StubServer, api: Api) -> None:
+    item = pod(server, {"containerStatuses": [{"name": "main", "state": {"terminated": ENDED}}]}, {})
+    got = await fetch(api, item, 1 << 20)
+    assert got.logs == {}
+    assert "llm-0: log of main: 400" in got.remarks[0]
+
+
+async def test_a_pod_s_containers_share_its_budget(server: StubServer, api: Api) -> None:
+    text = "".join(f"step {step} loss 1.25\n" for step in range(100_000))
+    names = ("main", "sidecar")
+    statuses = [{"name": name, "state": {"terminated": ENDED}} for name in names]
+    item = pod(server, {"containerStatuses": statuses}, {(name, False): text for name in names})
+    got = texts((await fetch(api, item, 512 << 10)).logs)
+    assert all(len(each) < 300 << 10 for each in got.values())
+    assert all(each.endswith("step 99999 loss 1.25\n") for each in got.values())
+
+
+async def test_what_is_gone_later_is_kept_from_before(server: StubServer, api: Api) -> None:
+    item = pod(server, {"containerStatuses": [{"name": "main", "state": {"running": {}}}]}, {("main", False): "boom\n"})
+    gatherer = Gatherer(api, 1 << 20, 1 << 20)
+    await gatherer.logs(item)
+    server.api.store.logs.clear()
+    assert texts((await gatherer.logs(item)).logs)["main"].endswith("boom\n")
+
+
+async def test_when_memory_is_full_the_oldest_logs_go(server: StubServer, api: Api) -> None:
+    noise = "".join(f"{number * 7919 % 104729:x}\n" for number in range(20_000))
+    gatherer = Gatherer(api, 1 << 20, 80_000)
+    for name in ("first", "second"):
+        item = pod(
+            server, {"containerStatuses": [{"name": "main", "state": {"running": {}}}]}, {("main", False): noise}
+        )
+        item["metadata"]["uid"] = name
+        await gatherer.logs(item)
+    assert gatherer.held("first") is None
+    assert gatherer.held("second") is not None
