@@ -11,9 +11,29 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from hooks.kubernetes.kinds import KINDS
+from hooks.kubernetes.settings import parse
+from tests.helm.readme import readme
+
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "helm" / "firstfault"
 Rendered = list[dict[str, Any]]
+EVERYTHING = (
+    "persistence.existingClaim=old,service.type=LoadBalancer,imagePullSecrets[0].name=pull,ingress.enabled=true,"
+    "ingress.tlsSecret=tls,ingress.className=web,serviceMonitor.enabled=true,serviceMonitor.labels.team=ml,"
+    "bot.extraEnv[0].name=A,bot.extraEnv[0].value=b,bot.nodeSelector.pool=cpu,bot.tolerations[0].key=cpu,"
+    "bot.podAnnotations.a=b,watcher.replicas=2,watcher.extraEnv[0].name=A,watcher.extraEnv[0].value=b,"
+    "watcher.nodeSelector.pool=cpu,watcher.podAnnotations.a=b,watcher.firstPod=true,serviceAccount.annotations.a=b"
+)
+MATRIX = {
+    "defaults": "",
+    "everything set": EVERYTHING,
+    "no watcher": "watcher.enabled=false",
+    "only the watcher": "bot.enabled=false,watcher.service=https://firstfault.example.com",
+    "some namespaces": "watcher.namespaces={train,research}",
+    "some namespaces and no nodes": "watcher.namespaces={train},watcher.readNodes=false",
+    "nothing around it": "networkPolicy.enabled=false,podDisruptionBudget.enabled=false",
+}
 
 
 def render(helm: Path, *arguments: str) -> Rendered:
@@ -23,8 +43,10 @@ def render(helm: Path, *arguments: str) -> Rendered:
     return [document for document in yaml.safe_load_all(result.stdout) if document]
 
 
-def only(documents: Rendered, kind: str) -> dict[str, Any]:
-    (found,) = [document for document in documents if document["kind"] == kind]
+def only(documents: Rendered, kind: str, component: str = "") -> dict[str, Any]:
+    """The one document of a kind, of the bot unless another component is named."""
+    name = "night-watch-firstfault" + (f"-{component}" if component else "")
+    (found,) = [each for each in documents if each["kind"] == kind and each["metadata"]["name"] == name]
     return found
 
 
@@ -36,34 +58,97 @@ def test_helm_finds_nothing_to_complain_about(helm: Path) -> None:
 
 
 @pytest.mark.parametrize("kubernetes", ["1.25", "1.30", "1.34"])
-@pytest.mark.parametrize(
-    "arguments",
-    [(), ("--set", "persistence.existingClaim=old,service.type=LoadBalancer,imagePullSecrets[0].name=pull")],
-    ids=["defaults", "everything set"],
-)
-def test_every_document_fits_the_schema_of(helm: Path, kubernetes: str, arguments: tuple[str, ...]) -> None:
-    documents = render(helm, *arguments)
-    assert {document["kind"] for document in documents} >= {"ConfigMap", "Deployment", "Service", "ServiceAccount"}
+@pytest.mark.parametrize("values", MATRIX.values(), ids=MATRIX.keys())
+def test_every_document_fits_the_schema_of(helm: Path, kubernetes: str, values: str) -> None:
+    documents = render(helm, *(("--set", values) if values else ()))
+    assert {document["kind"] for document in documents} >= {"Deployment", "Service", "ServiceAccount", "Pod"}
     for document in documents:
-        kubernetes_validate.validate(document, kubernetes, strict=True)
+        if document["kind"] != "ServiceMonitor":  # its operator's own kind
+            kubernetes_validate.validate(document, kubernetes, strict=True)
 
 
-def test_the_pod_can_do_nothing_but_serve(helm: Path) -> None:
+def _pods(documents: Rendered) -> list[dict[str, Any]]:
+    pods = [each["spec"]["template"]["spec"] for each in documents if each["kind"] == "Deployment"]
+    return pods + [each["spec"] for each in documents if each["kind"] == "Pod"]
+
+
+def test_no_pod_can_do_more_than_its_work(helm: Path) -> None:
+    pods = _pods(render(helm))
+    assert len(pods) == 3
+    for pod in pods:
+        (container,) = pod["containers"]
+        assert pod["securityContext"]["runAsNonRoot"] is True
+        assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+        assert container["securityContext"] == {
+            "allowPrivilegeEscalation": False,
+            "readOnlyRootFilesystem": True,
+            "capabilities": {"drop": ["ALL"]},
+        }
+
+
+def test_only_the_watcher_has_a_token_of_the_cluster(helm: Path) -> None:
     documents = render(helm)
-    deployment = only(documents, "Deployment")
-    pod = deployment["spec"]["template"]["spec"]
-    (container,) = pod["containers"]
-
-    assert pod["securityContext"]["runAsNonRoot"] is True
-    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
-    assert pod["automountServiceAccountToken"] is False
+    tokens = [pod.get("automountServiceAccountToken", True) for pod in _pods(documents)]
+    assert tokens.count(True) == 1
     assert only(documents, "ServiceAccount")["automountServiceAccountToken"] is False
-    assert container["securityContext"] == {
-        "allowPrivilegeEscalation": False,
-        "readOnlyRootFilesystem": True,
-        "capabilities": {"drop": ["ALL"]},
+    deployment = only(documents, "Deployment", "watcher")
+    assert deployment["spec"]["template"]["spec"]["serviceAccountName"] == "night-watch-firstfault-watcher"
+
+
+def test_the_watcher_writes_nothing_but_its_lease(helm: Path) -> None:
+    documents = render(helm)
+    rules = [rule for each in documents if each["kind"] in ("Role", "ClusterRole") for rule in each["rules"]]
+    writing = [rule for rule in rules if not set(rule["verbs"]) <= {"get", "list", "watch"}]
+    assert {resource for rule in writing for resource in rule["resources"]} == {"leases"}
+    assert not [rule for rule in rules if "*" in rule["verbs"] + rule["resources"] + rule["apiGroups"]]
+    assert not [rule for rule in rules if "secrets" in rule["resources"]]
+
+
+def test_the_watcher_may_read_every_kind_it_knows(helm: Path) -> None:
+    role = next(each for each in render(helm) if each["kind"] == "ClusterRole")
+    allowed = {
+        (group, resource)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        if {"list", "watch"} <= set(rule["verbs"])
     }
-    assert container["resources"]["limits"]["memory"]
+    assert {(kind.group, kind.plural) for kind in KINDS} <= allowed
+
+
+def test_with_namespaces_named_there_are_no_rights_elsewhere(helm: Path) -> None:
+    documents = render(helm, "--set", MATRIX["some namespaces and no nodes"])
+    assert not [each for each in documents if each["kind"].startswith("ClusterRole")]
+    roles = {each["metadata"].get("namespace") for each in documents if each["kind"] == "Role"}
+    assert roles == {"train", None}  # None: the lease, in the release's own
+
+
+def test_the_service_does_not_send_reports_to_the_watcher(helm: Path) -> None:
+    documents = render(helm)
+    selector = only(documents, "Service")["spec"]["selector"]
+    watcher = only(documents, "Deployment", "watcher")["spec"]["template"]["metadata"]["labels"]
+    assert not selector.items() <= watcher.items()
+
+
+def test_the_watcher_understands_the_environment_it_is_given(helm: Path) -> None:
+    documents = render(helm, "--set", "watcher.namespaces={train,research},watcher.firstPod=true")
+    (container,) = only(documents, "Deployment", "watcher")["spec"]["template"]["spec"]["containers"]
+    environment = {entry["name"]: entry.get("value", "filled-in") for entry in container["env"]}
+    settings = parse([], environment)
+    assert settings.service == "http://night-watch-firstfault:80"
+    assert settings.namespaces == ("train", "research")
+    assert settings.lease == ("default", "night-watch-firstfault-watcher")
+    assert settings.listen == ("0.0.0.0", container["ports"][0]["containerPort"])
+    assert settings.first_pod
+
+
+def test_the_watcher_may_write_the_lease_it_is_told_to_hold(helm: Path) -> None:
+    role = only(render(helm), "Role", "watcher-lease")
+    assert role["rules"][0]["resourceNames"] == ["night-watch-firstfault-watcher"]
+
+
+def test_the_readme_tells_of_every_value() -> None:
+    assert (CHART / "README.md").read_text("utf-8") == readme(), "python -m tests.helm.readme writes it"
 
 
 def test_sqlite_never_has_two_writers(helm: Path) -> None:
@@ -102,7 +187,13 @@ def test_the_settings_arrive_as_valid_toml(helm: Path) -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "named"),
-    [("imagee.tag=1", "imagee"), ("persistence.size=lots", "size"), ("existingSecret=", "existingSecret")],
+    [
+        ("imagee.tag=1", "imagee"),
+        ("persistence.size=lots", "size"),
+        ("existingSecret=", "existingSecret"),
+        ("watcher.replicas=0", "replicas"),
+        ("bot.enabled=false", "bot"),
+    ],
 )
 def test_a_wrong_value_is_named(helm: Path, wrong: str, named: str) -> None:
     command = [str(helm), "template", "x", str(CHART), "--set", wrong]

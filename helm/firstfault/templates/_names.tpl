@@ -11,6 +11,51 @@
 {{- end -}}
 {{- end -}}
 
+{{- define "firstfault.watcher" -}}
+{{- printf "%s-watcher" (include "firstfault.fullname" .) -}}
+{{- end -}}
+
+{{- define "firstfault.image" -}}
+{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- end -}}
+
+{{- define "firstfault.url" -}}
+{{- default (printf "http://%s:%v" (include "firstfault.fullname" .) .Values.service.port) .Values.watcher.service -}}
+{{- end -}}
+
+{{- define "firstfault.podSecurity" -}}
+runAsNonRoot: true
+runAsUser: 10001
+runAsGroup: 10001
+fsGroup: 10001
+fsGroupChangePolicy: OnRootMismatch
+seccompProfile:
+  type: RuntimeDefault
+{{- end -}}
+
+{{- define "firstfault.containerSecurity" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities:
+  drop: [ALL]
+{{- end -}}
+
+{{- /* Where a pod may run: of "bot" or "watcher". */ -}}
+{{- define "firstfault.placement" -}}
+{{- with .nodeSelector }}
+nodeSelector:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .tolerations }}
+tolerations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
 {{- define "firstfault.selector" -}}
 app.kubernetes.io/name: {{ default .Chart.Name .Values.nameOverride | trunc 53 | trimSuffix "-" }}
 app.kubernetes.io/instance: {{ .Release.Name }}
