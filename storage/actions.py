@@ -139,7 +139,7 @@ class Actions:
 async def _begin(session: AsyncSession, click: Click) -> tuple[Episode, bool]:
     """Return the episode, locked, and whether the click is known already. A storm answers for what it took over."""
     episode = await session.get(Episode, click.episode_id, with_for_update=True)
-    if episode is not None and episode.merged_id is not None:
+    while episode is not None and episode.merged_id is not None:
         episode = await session.get(Episode, episode.merged_id, with_for_update=True)
     if episode is None:
         raise LookupError(click.episode_id)

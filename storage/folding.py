@@ -63,6 +63,10 @@ async def place(session: AsyncSession, incident: Incident, placing: Placing) -> 
         else:
             await _recovered(session, incident)
         return
+    if episode is not None and await _leaves(session, episode, incident):
+        touch(episode)
+        incident.episode_id = episode = None
+        await session.flush()
     if episode is None:
         episode = await _matching(session, incident, placing)
         if episode is None:
@@ -77,6 +81,18 @@ async def place(session: AsyncSession, incident: Incident, placing: Placing) -> 
     if placing.reach is not Reach.OWNER:
         await _gather_storm(session, incident, placing)
     await _hurry(session, incident, placing)
+
+
+async def _leaves(session: AsyncSession, episode: Episode, incident: Incident) -> bool:
+    """Whether a failure that is told with those of others turned out to be of another cause: nobody would hear of it."""
+    if incident.id == episode.lead_id or incident.cause == episode.cause:
+        return False
+    of_the_job = await session.scalar(
+        select(Incident.id)
+        .where(Incident.episode_id == episode.id, Incident.family == incident.family, Incident.id != incident.id)
+        .limit(1)
+    )
+    return of_the_job is None
 
 
 async def _hurry(session: AsyncSession, incident: Incident, placing: Placing) -> None:

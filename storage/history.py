@@ -161,6 +161,16 @@ class Histories:
                 select(Episode).where(names, *_standing(channel)).order_by(col(Episode.last_at).desc()).limit(1)
             )
 
+    async def member(self, episode_id: str, job_id: str) -> str | None:
+        """Return the last failed attempt of a job among an episode's incidents, or None."""
+        async with self._database.reading() as session:
+            return await session.scalar(
+                select(Incident.id)
+                .where(Incident.episode_id == episode_id, Incident.job_id == job_id, Incident.outcome == FAILED)
+                .order_by(col(Incident.attempt).desc())
+                .limit(1)
+            )
+
     async def begun(self) -> datetime | None:
         """Return when this service was first set up: when its first cluster became known. None: it never was."""
         async with self._database.reading() as session:

@@ -15,6 +15,7 @@ import structlog
 from slack_bolt.async_app import AsyncAck, AsyncApp
 
 from bot.answers.answerer import Answerer, Question
+from bot.answers.overheard import is_asked
 from bot.answers.rendering import as_message
 from bot.answers.reply import Reply, Words
 from bot.answers.stored import Finder, Found
@@ -26,12 +27,6 @@ SHORTCUT = "diagnose_log"
 
 _MENTION = re.compile(r"<@([UW][A-Z0-9]+)(?:\|[^>]*)?>")
 _MARKUP = re.compile(r"<(?:[#!@][^>|]*\|)?([^>|]*)(?:\|([^>]*))?>")
-_ASKS = re.compile(
-    r"(?i)^\W*(?:what|whats|why|y|who|whos|whose|which|when|where|how|is|are|was|were|did|does|do|can|could|should|shall|may|will|would|has"
-    r"|have|any|show|give|gimme|explain|tell|tail|log|logs|list|timeline|help|was|warum|wieso|wer|wo|wann|wie|kann|koennen|können|ist|hat|zeig"
-    r"|gib|restart|fix|verify|root|cause|proof|evidence|rank|r\d|last|first|status|wtf|eta|hilfe)\b"
-)
-_SHORT = 4  # words up to which a message in our thread may be a question without looking like one
 _OWN_ANSWER = "answer"
 
 log = structlog.get_logger(__name__)
@@ -121,8 +116,7 @@ class Listening:
     async def _overheard(self, event: Event, found: Found) -> _Answer | None:
         """In our own threads people also talk with each other: what does not look like a question is left alone."""
         text = plain_question(str(event.get("text", "")))
-        direct = "?" in text or bool(_ASKS.match(text))
-        if not text or (not direct and len(text.split()) > _SHORT):
+        if not is_asked(text):
             return None
         reply = await self.answerer.answer(Question(text, found.matter, event["user"], event["channel"]))
         if not reply.understood and "?" not in text:

@@ -147,8 +147,8 @@ class Finder:
         """The one way to a matter: whatever was named, it is checked here whether it may be told of."""
         try:
             episode = await self.repository.episodes.view(episode_id)
-            member = next((one for one in episode.members if one.job_id == job_id), None) if job_id else None
-            wanted = incident_id or (member.id if member else None) or episode.episode.lead_id
+            member = await self.histories.member(episode_id, job_id) if job_id else None
+            wanted = incident_id or member or episode.episode.lead_id
             view = episode.lead if wanted == episode.lead.incident.id else await self.repository.incidents.view(wanted)
         except LookupError:
             return None

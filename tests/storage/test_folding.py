@@ -208,3 +208,23 @@ async def test_a_failure_that_need_not_wait_lets_its_episode_be_told(
     assert await held(repository, first)
     await failures.fail("3", placing=Placing(("C1",)))
     assert not await held(repository, first)
+
+
+async def test_what_turns_out_to_be_another_failure_is_told_by_itself(
+    repository: Repository, failures: Failures
+) -> None:
+    first = await failures.episode(await failures.fail("1"))
+    other = await failures.fail("2")
+    assert await failures.episode(other) == first
+    await failures.fail("2", fingerprint="f2", cause="gpu-lost", hosts=("gpu-n17",), reach=Reach.NODE)
+    alone = await failures.episode(other)
+    assert alone != first
+    assert (await repository.episodes.view(alone)).episode.cause == "gpu-lost"
+    assert (await repository.episodes.view(first)).member_count == 1
+
+
+async def test_a_task_of_an_array_stays_with_the_others_whatever_it_died_of(failures: Failures) -> None:
+    first = await failures.episode(await failures.fail("48213_1"))
+    task = await failures.fail("48213_2")
+    await failures.fail("48213_2", fingerprint="f2", cause="gpu-lost")
+    assert await failures.episode(task) == first
