@@ -13,6 +13,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from bot.metrics import Metrics
 from bot.settings import Outbox as OutboxSettings
+from bot.slack.api import THREAD_GONE
 from bot.slack.contract import Posted, Poster, PosterError, RateLimited, Refused, SlackMessage, Unreachable
 from bot.telling.late import punctual
 from bot.telling.sharing import shared_file
@@ -79,7 +80,11 @@ class Sender:
             log.warning("a log is gone before it was shared", channel=claimed.channel, key=claimed.key)
             await self.outbox.dropped(claimed)
         except PosterError as error:
-            await self._failed(claimed, error, in_doubt=isinstance(error, Unreachable))
+            if isinstance(error, Refused) and error.code == THREAD_GONE:
+                log.warning("the message above a reply is gone", channel=claimed.channel, key=claimed.key)
+                await self.outbox.unthreaded(claimed)
+            else:
+                await self._failed(claimed, error, in_doubt=isinstance(error, Unreachable))
         else:
             await self.outbox.sent(claimed, posted.channel, posted.ts)
             self._done(claimed, _action(claimed), posted.ts)

@@ -103,7 +103,7 @@ async def queue(session: AsyncSession, episode_id: str | None, draft: Draft) -> 
             )
         return
     if draft.only_edit and draft.parent_key is None and await _unposted(session, row):
-        await session.execute(delete(Outgoing).where(or_(Outgoing.key == row.key, Outgoing.parent_key == row.key)))
+        await session.execute(delete(Outgoing).where(or_(col(Outgoing.key) == row.key, col(Outgoing.parent_key) == row.key)))
         return
     if row.attempted_at is None and row.due_at > now:  # held back; it may have become urgent
         row.due_at = row.queued_at = min(row.due_at, max(now, draft.not_before or now))
@@ -127,7 +127,7 @@ async def _unposted(session: AsyncSession, row: Outgoing) -> bool:
 
 def _held(now: datetime) -> ColumnElement[bool]:
     """What nobody has tried yet because it is not to be posted before a later moment."""
-    return and_(col(Outgoing.attempted_at).is_(None), Outgoing.due_at > now)
+    return and_(col(Outgoing.attempted_at).is_(None), col(Outgoing.due_at) > now)
 
 
 def _has_its_thread() -> ColumnElement[bool]:
@@ -260,6 +260,21 @@ class Outbox:
             await session.execute(delete(Message).where(col(Message.key) == claimed.key))
             row = await session.get_one(Outgoing, claimed.id, with_for_update=True)
             row.state, row.due_at, row.sent_revision = OutboxState.QUEUED, utc_now(), 0
+
+    async def unthreaded(self, claimed: Claimed) -> None:
+        """A reply's thread is gone: post our message above it anew and the reply after it; leave a stranger's alone."""
+        async with self._database.writing() as session:
+            row = await session.get_one(Outgoing, claimed.id, with_for_update=True)
+            if row.parent_key is None:
+                await session.delete(row)
+                return
+            await session.execute(delete(Message).where(col(Message.key) == row.parent_key))
+            await session.execute(
+                update(Outgoing)
+                .where(col(Outgoing.key) == row.parent_key)
+                .values(state=OutboxState.QUEUED, due_at=utc_now(), sent_revision=0, attempts=0)
+            )
+            row.state, row.due_at, row.attempted_at, row.attempts = OutboxState.QUEUED, utc_now(), None, 0
 
     async def resume(self) -> None:
         """Make what was tried before due now. Only for a process that has the database for itself, at its start."""

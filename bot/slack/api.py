@@ -18,6 +18,9 @@ from bot.slack.contract import RateLimited, Refused, Unreachable
 
 SLACK_API = "https://slack.com/api/"
 
+THREAD_GONE = "thread_not_found"
+"""The code for a reply to a message that is not there any more."""
+
 _ONCE = ("/chat.postMessage", "/files.completeUploadExternal", "/views.open")
 _AGAIN_LATER = {"internal_error", "fatal_error", "service_unavailable", "request_timeout", "accesslimited"}
 _REMEDIES = {
@@ -38,7 +41,7 @@ _REMEDIES = {
     "invalid_attachments": "this is a fault of Firstfault: Slack cannot read the message; please report it",
     "message_not_found": "the message was deleted in Slack; post it anew",
     "cant_update_message": "the message belongs to another app or token; post it anew",
-    "thread_not_found": "the message above the thread was deleted; post it anew",
+    THREAD_GONE: "the message above the thread was deleted; post it anew",
     "edit_window_closed": "a workspace setting forbids late edits; post it anew or allow edits at any time",
 }
 

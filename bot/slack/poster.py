@@ -9,8 +9,8 @@ from typing import Any
 
 from slack_sdk.web.async_client import AsyncWebClient
 
-from bot.slack.api import SLACK_API, answered, web_client
-from bot.slack.contract import Posted, PosterError, SlackFile, SlackMessage, Unreachable
+from bot.slack.api import SLACK_API, THREAD_GONE, answered, web_client
+from bot.slack.contract import Posted, PosterError, Refused, SlackFile, SlackMessage, Unreachable
 from bot.slack.message import HEADLINE_BLOCKS
 from bot.slack.upload import VISIBLE_SECONDS, share
 
@@ -63,7 +63,16 @@ class SlackPoster:
             **wire(message),
         )
         answer = await answered(call)
-        return Posted(channel=str(answer["channel"]), ts=str(answer["ts"]))
+        posted = Posted(channel=str(answer["channel"]), ts=str(answer["ts"]))
+        if thread is not None and "thread_ts" not in (answer.get("message") or {"thread_ts": thread}):
+            await self._astray(posted)
+        return posted
+
+    async def _astray(self, posted: Posted) -> None:
+        """Take back a reply whose thread is gone: Slack puts it into the channel itself, and says so only by silence."""
+        with suppress(PosterError):
+            await answered(self._client.chat_delete(channel=posted.channel, ts=posted.ts))
+        raise Refused(THREAD_GONE, "the message above the thread was deleted; it is posted anew")
 
     async def update(self, channel: str, ts: str, message: SlackMessage) -> None:
         """Replace the message in place; its mark stays."""

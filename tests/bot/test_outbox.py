@@ -218,6 +218,25 @@ async def test_a_message_somebody_deleted_is_posted_anew(office: Office) -> None
     assert office.texts() == ["new words"]
 
 
+async def test_a_reply_to_a_message_that_was_deleted_brings_the_message_back(office: Office) -> None:
+    await office.say("it failed")
+    await office.until_sent()
+    office.slack.workspace.delete(CHANNEL, office.slack.workspace.messages(CHANNEL)[0]["ts"])
+    await office.reply("the line")
+    await office.until_sent()
+    assert office.texts() == ["it failed"]
+    assert [reply["text"] for reply in office.thread()] == ["the line"]
+
+
+async def test_an_answer_to_a_question_that_was_deleted_is_not_put_into_the_channel(office: Office) -> None:
+    asked = office.slack.workspace.say(CHANNEL, "why?")
+    office.slack.workspace.delete(CHANNEL, asked["ts"])
+    content = {"text": "an answer", "blocks": [], "colour": ""}
+    await office.repository.outbox.queue(Draft("answer", CHANNEL, content, thread_ts=asked["ts"]))
+    await office.until_sent()
+    assert not office.texts()
+
+
 async def test_stopping_lets_the_message_in_hand_arrive(office: Office) -> None:
     office.slack.fail("chat.postMessage", "delay-after", 0.5)
     await office.say("it failed")

@@ -52,6 +52,7 @@ class Call:
 SCOPES = {
     "chat.postMessage": "chat:write",
     "chat.update": "chat:write",
+    "chat.delete": "chat:write",
     "chat.postEphemeral": "chat:write",
     "conversations.history": "channels:history",
     "conversations.replies": "channels:history",
@@ -232,6 +233,7 @@ class FakeSlack(People):
             "chat.postMessage": self.workspace.post,
             "chat.postEphemeral": self.workspace.ephemeral,
             "chat.update": self.workspace.update,
+            "chat.delete": self.workspace.take_back,
             "chat.getPermalink": self.workspace.permalink,
             "conversations.history": self.workspace.history,
             "conversations.replies": self.workspace.replies,

@@ -163,6 +163,18 @@ class Workspace:
         message["edited"] = {"user": BOT_USER, "ts": self.stamp()}
         return {"channel": channel.id, "ts": message["ts"], "text": message["text"], "message": message}
 
+    def take_back(self, arguments: Arguments) -> Answer:
+        """Let the app delete a message of its own."""
+        channel, ts = self.channel(arguments.get("channel", "")), str(arguments.get("ts", ""))
+        message = channel.at(ts)
+        if message is None:
+            raise SlackError("message_not_found")
+        if message.get("bot_id") != BOT_ID:
+            raise SlackError("cant_delete_message")
+        for held in (channel.messages, *channel.threads.values()):
+            held[:] = [each for each in held if each["ts"] != ts]
+        return {"channel": channel.id, "ts": ts}
+
     def delete(self, channel: str, ts: str) -> None:
         """Let a person delete a message and its thread."""
         held = self.channels[channel]

@@ -16,6 +16,7 @@ from storage.past import OpenEpisode, SeenBefore
 _NO_MEMORY = (
     "These are files only: what happened before, elsewhere or since is known to the service, in the incident's thread."
 )
+_PROGRAMS = ("torch", "pytorch", "nccl", "cuda", "cudnn", "driver", "python", "deepspeed", "megatron", "transformers")
 _SHOWN = 12
 
 
@@ -130,10 +131,19 @@ async def settings(asked: Asked) -> Reply:
             Words(f"The logs tell of no version or setting.{f' The scheduler knows of {about}.' if about else ''}")
         )
     listed = ", ".join(f"{setting.name} {setting.value}" for setting in shown[:_SHOWN])
+    untold = "" if named else _untold(wanted)
     return asked.reply(
+        Words(untold) if untold else None,
         Words(f"{listed}.{f' {about}.' if about and not named else ''}"),
         Quotes(_said(shown), folded=max(0, len(shown) - _SHOWN)),
     )
+
+
+def _untold(wanted: set[str]) -> str:
+    """Say of which programs that were asked for the logs tell no version; "" where none was."""
+    words = {word.strip("?!.,") for word in wanted}
+    asked_for = [program for program in _PROGRAMS if program in words]
+    return f"Of {' and '.join(asked_for)} the logs tell no version. What they do tell:" if asked_for else ""
 
 
 async def changed(asked: Asked) -> Reply:

@@ -49,7 +49,7 @@ async def log(asked: Asked) -> Reply:
     """The end of the log that was named, of each rank or host that was named, or of who began it."""
     count = asked.slots.count or _TAIL
     parts: list[Part] = []
-    for name in asked.slots.logs[:_MOST]:
+    for name in sorted(asked.slots.logs, key=lambda name: name not in _telling_logs(asked))[:_MOST]:
         parts += await _tail(asked, name, count, f"{name}, the last lines", None)
     ranks, hosts = ([], []) if asked.slots.logs else _named(asked)
     for rank in ranks[:_MOST]:
@@ -60,6 +60,11 @@ async def log(asked: Asked) -> Reply:
         listed = ", ".join(f"`{source.name}`" for source in asked.matter.dossier.sources[:12])
         parts.append(Words(f"Whose log? Name a rank, a node or a file. There are {listed or 'none'}."))
     return asked.reply(*parts)
+
+
+def _telling_logs(asked: Asked) -> set[str]:
+    """The logs that prove the verdict: of several that are meant, people want those first."""
+    return {evidence.source for evidence in asked.diagnosis.evidence}
 
 
 def _named(asked: Asked) -> tuple[Sequence[int], Sequence[str]]:
