@@ -103,7 +103,9 @@ async def queue(session: AsyncSession, episode_id: str | None, draft: Draft) -> 
             )
         return
     if draft.only_edit and draft.parent_key is None and await _unposted(session, row):
-        await session.execute(delete(Outgoing).where(or_(col(Outgoing.key) == row.key, col(Outgoing.parent_key) == row.key)))
+        await session.execute(
+            delete(Outgoing).where(or_(col(Outgoing.key) == row.key, col(Outgoing.parent_key) == row.key))
+        )
         return
     if row.attempted_at is None and row.due_at > now:  # held back; it may have become urgent
         row.due_at = row.queued_at = min(row.due_at, max(now, draft.not_before or now))

@@ -16,6 +16,7 @@ from bot.answers.answerer import Answerer, Question
 from bot.answers.rendering import as_message, as_text
 from bot.answers.reply import Reply
 from bot.cli.ask import matter_of
+from knowledge.reading.text import clean
 from tests.slack import blockkit
 
 FOLDER = Path(__file__).parent
@@ -113,7 +114,7 @@ def test_every_line_cited_stands_where_it_is_said_to(asked: list[Asked]) -> None
         (one.text, line.place)
         for one in asked
         for line in one.reply.lines
-        if not set(_words(line.text)) <= set(_words(_line(one.case, line.source, line.number)))
+        if not set(_words(line.text)) <= set(_line(one.case, line.source, line.number).split())
     ]
     assert not wrong
 
@@ -125,7 +126,7 @@ def _lines(case: str, source: str) -> list[bytes]:
 
 def _line(case: str, source: str, number: int) -> str:
     lines = _lines(case, source)
-    return lines[number - 1].decode("utf-8", "replace") if 0 < number <= len(lines) else ""
+    return clean(lines[number - 1]) if 0 < number <= len(lines) else ""
 
 
 def _words(text: str) -> list[str]:
