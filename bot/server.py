@@ -120,7 +120,6 @@ async def running(settings: Settings) -> AsyncIterator[Service]:
 
         herald = Herald(
             repository=repository,
-            public_url=str(settings.public_url) if settings.public_url else None,
             link=desk.poster.link,
             wake=news,
             said=told,

@@ -207,7 +207,7 @@ class Settings(BaseSettings):
 
     data_dir: Path = Path("var")
     database_url: str | None = None  # default: SQLite in data_dir
-    public_url: HttpUrl | None = None  # how people reach this service; messages link to it
+    public_url: HttpUrl | None = None  # how this service is reached from outside
     listen: Listen = Listen()
     clusters: dict[ClusterName, ClusterToken] = Field(default_factory=dict)
     slack: Slack = Field(default_factory=Slack)
@@ -239,8 +239,10 @@ class Settings(BaseSettings):
         return init_settings, env_settings, TomlConfigSettingsSource(settings_cls)
 
 
-def load(config: Path | None = None) -> Settings:
+def load(config: Path | None = None, *, for_slack: bool = True) -> Settings:
     """Return the settings from the environment and the file `config`, FIRSTFAULT_CONFIG or ./firstfault.toml.
+
+    Not `for_slack`: nothing will be said there, so tokens may be missing, as in the shell of whoever is on call.
 
     Raises:
         SettingsInvalidError: a setting is unknown or wrong, or the file cannot be read.
@@ -253,11 +255,13 @@ def load(config: Path | None = None) -> Settings:
             f"unknown setting {', '.join(sorted(unknown))} in the environment; known are {known}"
         )
 
+    over: dict[str, Any] = {} if for_slack else {"slack": {"mode": SlackMode.CONSOLE}}
+
     class FromFile(Settings):
         model_config = SettingsConfigDict(toml_file=file)
 
     try:
-        return FromFile()
+        return FromFile(**over)
     except ValidationError as error:
         raise SettingsInvalidError("\n".join(_line(found) for found in error.errors())) from None
     except SettingsError as error:

@@ -65,7 +65,7 @@ class Database:
 
     async def _run(self, step: Callable[[Connection], None]) -> None:
         if self.file is not None:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
+            self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         with _file_lock(self.file):
             async with self._engine.execution_options(migrating=True).connect() as connection:
                 if not self.is_sqlite:

@@ -22,7 +22,7 @@ def export(named: str, into: Path | None, config: Path | None = None) -> int:
     run meanwhile.
     """
     try:
-        folder, judged = asyncio.run(_export(load(config), named, into))
+        folder, judged = asyncio.run(_export(load(config, for_slack=False), named, into))
     except SettingsInvalidError as error:
         for line in str(error).splitlines():
             print(f"firstfault: {line}", file=sys.stderr)

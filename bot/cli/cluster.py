@@ -22,7 +22,7 @@ def add(name: str, config: Path | None = None, *, renew: bool = False) -> int:
         print("firstfault: a cluster's name needs letters, digits, '.', '_' or '-'", file=sys.stderr)
         return 2
     try:
-        token = asyncio.run(_add(load(config), name, renew=renew))
+        token = asyncio.run(_add(load(config, for_slack=False), name, renew=renew))
     except SettingsInvalidError as error:
         for line in str(error).splitlines():
             print(f"firstfault: {line}", file=sys.stderr)

@@ -40,7 +40,7 @@ def run(since: str, *, channel: str | None = None, as_json: bool = False, config
         print(f"firstfault: --since takes days or weeks up to {MAX_DAYS} days, such as 7d or 2w", file=sys.stderr)
         return 2
     try:
-        write(asyncio.run(_text(load(config), days, channel, as_json=as_json)))
+        write(asyncio.run(_text(load(config, for_slack=False), days, channel, as_json=as_json)))
     except SettingsInvalidError as error:
         for line in str(error).splitlines():
             print(f"firstfault: {line}", file=sys.stderr)

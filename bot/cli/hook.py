@@ -215,7 +215,9 @@ def run(
 ) -> int:
     """Do one of "show", "apply", "check", "uninstall" on this machine."""
     try:
-        conf = SlurmConf.read(slurm_conf or Path(os.environ.get("SLURM_CONF") or root / "etc/slurm/slurm.conf"))
+        conf = SlurmConf.read(
+            (slurm_conf or Path(os.environ.get("SLURM_CONF") or root / "etc/slurm/slurm.conf")).absolute()
+        )
     except OSError as error:
         print(f"firstfault: cannot read slurm.conf: {error}; name it with --slurm-conf", file=sys.stderr)
         return 2

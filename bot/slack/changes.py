@@ -59,7 +59,10 @@ def _differences(before: Diagnosis, after: Diagnosis) -> Iterator[tuple[str, str
     if before.cause.id != after.cause.id:
         yield "Cause", before.cause.title or "unknown", after.cause.title or "unknown"
     where = phrases.where(before.initiating) or "nobody named", phrases.where(after.initiating) or "nobody named"
-    if (before.initiating.ranks, before.initiating.hosts) != (after.initiating.ranks, after.initiating.hosts):
+    placed = (
+        before.initiating.ranks == after.initiating.ranks and before.initiating.ranks and not before.initiating.hosts
+    )
+    if before.initiating != after.initiating and not placed:  # that a rank's host is known now is no other verdict
         yield "Began on", *where
     moved = abs(before.confidence - after.confidence) >= NOTABLE
     if moved or (before.confidence < phrases.SURE) != (after.confidence < phrases.SURE):

@@ -35,7 +35,6 @@ class Herald:
     """
 
     repository: Repository
-    public_url: str | None
     link: Callable[[Posted], str | None]
     wake: Wake
     said: Callable[[], None]
@@ -59,7 +58,7 @@ class Herald:
         episode = view.episode
         try:
             user = view.lead.incident.owner
-            around = Surroundings(self.public_url, self.link, await self.owner(user) if user else None)
+            around = Surroundings(self.link, await self.owner(user) if user else None)
             told = list(drafts(view, around))
         except Exception:
             log.exception("episode cannot be told", episode=episode.id)

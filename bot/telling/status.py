@@ -20,9 +20,8 @@ Link = Callable[[Posted], str | None]
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What an episode does not know itself: where incidents are shown, links to messages, and who people are."""
+    """What an episode does not know itself: links to messages, and who people are."""
 
-    public_url: str | None
     link: Link
     owner: str | None  # Slack's id of the lead's owner
 
@@ -34,10 +33,8 @@ def status(view: EpisodeView, channel: str, around: Surroundings) -> IncidentSta
     state = _STATES[EpisodeState(episode.state)]
     if mute is not None and state is not State.RESOLVED:
         state = State.MUTED
-    url = around.public_url
     return IncidentStatus(
         state=state,
-        url=f"{url.rstrip('/')}/v1/incidents/{lead.incident.id}" if url else None,
         reported=lead.nodes_reported,
         expected=lead.incident.expected_reporters,
         occurrences=seen.count,

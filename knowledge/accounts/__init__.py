@@ -25,7 +25,7 @@ def compile_dossier(view: CaseView, diagnosis: Diagnosis) -> Dossier:
     said = [line for account in ranks for line in (account.telling, account.last) if line is not None]
     settle([*timeline, *said, *(setting.said for setting in settings)])
     omitted = [*_left_out(view, quoting)]
-    if incomparable:
+    if incomparable and len({account.host for account in ranks if account.host}) > 1:
         omitted.append(f"The clocks of {', '.join(incomparable)} cannot be compared with the others'.")
     return Dossier(
         schema=1,

@@ -112,7 +112,7 @@ async def test_when_diagnosing_fails_the_team_still_hears_of_the_job(
     assert view.diagnosis.cause == "unknown"
     told = await made.repository.episodes.claim(timedelta(seconds=60))
     assert told is not None
-    (draft,) = drafts(told, Surroundings(None, lambda posted: None, None))
+    (draft,) = drafts(told, Surroundings(lambda posted: None, None))
     assert "could not read the evidence" in json.dumps(draft.content)
 
 

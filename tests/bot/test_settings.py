@@ -118,3 +118,14 @@ def test_serve_stops_with_one_line_and_status_2(tmp_path: Path) -> None:
     assert ended.returncode == 2
     assert ended.stderr.startswith("firstfault: listen.port (FIRSTFAULT_LISTEN__PORT):")
     assert len(ended.stderr.splitlines()) == 1
+
+
+def test_who_only_wants_the_database_needs_no_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in [name for name in os.environ if name.startswith("FIRSTFAULT_")]:
+        monkeypatch.delenv(name)
+    config = tmp_path / "firstfault.toml"
+    config.write_text(f'data_dir = "{tmp_path / "kept"}"\nslack = {{ mode = "socket", channel = "C0TRAINFAIL" }}\n')
+    with pytest.raises(SettingsInvalidError, match="bot_token"):
+        load(config)
+    settings = load(config, for_slack=False)
+    assert (settings.data_dir, settings.slack.channel) == (tmp_path / "kept", "C0TRAINFAIL")

@@ -16,7 +16,9 @@ pytestmark = [
     pytest.mark.skipif(not slurm_is_installed(), reason="no Slurm here; apt-get install slurm-wlm munge"),
 ]
 
-ONE_FAILS = "#!/bin/bash\nexport TMPDIR=$PWD\nsrun --label {wrap} bash -c 'echo up; [ $SLURM_PROCID = 2 ] && exit 9; sleep 5'\n"
+ONE_FAILS = (
+    "#!/bin/bash\nexport TMPDIR=$PWD\nsrun --label {wrap} bash -c 'echo up; [ $SLURM_PROCID = 2 ] && exit 9; sleep 5'\n"
+)
 ASLEEP = "#!/bin/bash\nexport TMPDIR=$PWD\nsrun --label {wrap} bash -c 'echo Traceback; sleep 300'\n"
 
 

@@ -12,9 +12,9 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 TOP_LEVEL = {
-    *(".ci", ".gitattributes", ".gitignore"),
+    *(".ci", ".dockerignore", ".gitattributes", ".gitignore", "Dockerfile"),
     *("CHANGELOG.md", "CONTRIBUTING.md", "LICENSE", "README.md"),
-    *("Makefile", "pyproject.toml", "requirements.lock", "requirements-dev.lock"),
+    *("Makefile", "pyproject.toml", "requirements.lock", "requirements-build.lock", "requirements-dev.lock"),
     *("benchmarks", "bot", "docs", "helm", "hooks", "knowledge", "storage", "tests"),
 }
 

@@ -60,7 +60,7 @@ class Team:
     async def tell(self) -> None:
         """Post or edit everything, as the herald and the outbox do together."""
         view = await self.repository.episodes.view(self.episode_id)
-        for draft in drafts(view, Surroundings(None, self.poster.link, "U0ALICE")):
+        for draft in drafts(view, Surroundings(self.poster.link, "U0ALICE")):
             if "blocks" not in draft.content:
                 continue
             message = SlackMessage(**draft.content)
