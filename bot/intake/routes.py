@@ -195,6 +195,7 @@ def seen(view: IncidentView) -> wire.IncidentSeen:
         {
             "id": incident.id,
             "state": incident.state,
+            "current": incident.diagnosed_revision == incident.revision,
             "key": {
                 "cluster": view.cluster,
                 "scheduler": incident.scheduler,

@@ -108,10 +108,11 @@ class MessageSeen(_Document):
 
 
 class IncidentSeen(_Document):
-    """Everything known about an incident."""
+    """Everything known about an incident. `current`: nothing came in since it was last diagnosed."""
 
     id: str
     state: str
+    current: bool
     key: IncidentKey
     job: dict[str, Any]
     reports: list[ReportSeen]

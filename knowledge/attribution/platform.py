@@ -16,6 +16,9 @@ _OVERRULING = ("DEADLINEEXCEEDED", "EVICTED", "PREEMPTED")  # as the reason of a
 _LOCATED = ("host-oom", "node-failure")
 """States that tell of one place in the job, without saying which."""
 
+_LEADS_TO = {"prolog-failed": "launch-failed"}
+"""What the scheduler's lines tell of, and the state that it gives the job for it."""
+
 _WELL = frozenset(state.state for state in job_states().values() if state.kind is Kind.WELL)
 
 
@@ -74,14 +77,15 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         if not ranks:
             hosts = list(dict.fromkeys(host for hit in located if (host := hit.captures.get("host") or hit.place.host)))
             ranks = [rank for host in hosts for rank in view.ranks_on(host)]
+        agrees = stated is not None and stated in (cause, _LEADS_TO.get(cause))
         yield Hypothesis(
-            cause=cause, score=0.97 if cause == stated else 0.9, reason="the scheduler's own words", ranks=ranks, hosts=hosts,
+            cause=cause, score=0.97 if agrees else 0.9, reason="the scheduler's own words", ranks=ranks, hosts=hosts,
             proofs=[Proof(hit.place, Role.ROOT, hit.signature.id) for hit in hits[:3]], signature=lead.signature,
             captures=lead.captures, failed=cause != "cancelled", whole_job=not ranks,
         )  # fmt: skip
     if stated == "time-limit" or "time-limit" in by_cause:
         yield from _silent_before(view, by_cause.get("time-limit", []))
-    if stated and stated not in by_cause:
+    if stated and stated not in {*by_cause, *map(_LEADS_TO.get, by_cause)}:
         yield Hypothesis(
             cause=stated, score=0.95, reason=f"the scheduler's state is {view.case.job.state}",
             failed=stated != "cancelled", whole_job=stated not in _LOCATED,

@@ -79,6 +79,16 @@ async def test_a_report_without_any_log_says_so(client: Client) -> None:
     assert incident["diagnosis"]["document"]["outcome"] == "failed"
 
 
+async def test_it_is_told_whether_all_that_came_was_diagnosed_though_the_verdict_stays(client: Client) -> None:
+    incident_id = await client.open("same-again", expected_reporters=2, job={"state": "TIMEOUT"})
+    assert not (await client.incident(incident_id))["current"]
+    await client.complete(incident_id)
+    await client.incident(incident_id, lambda it: it["current"])
+    await client.complete(incident_id, reporter="gpu-n02")
+    incident = await client.incident(incident_id, lambda it: it["current"])
+    assert incident["diagnosis"]["version"] == 1
+
+
 def said(folder: Path, ts: str) -> list[dict[str, Any]]:
     """Return what the console's message at `ts` said, first to last."""
     record = folder / "console.jsonl"

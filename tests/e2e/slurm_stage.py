@@ -46,7 +46,7 @@ class Stage:
         return {int(attempt): incident for attempt, incident in told}
 
     def incident(self, job: str, attempt: int = 0, reporters: int = 2, seconds: float = 120) -> dict[str, Any]:
-        """The incident once so many reporters have told all they have and it was diagnosed and posted after that."""
+        """The incident once so many reporters have told all they have and that was diagnosed and posted."""
         until, seen = time.monotonic() + seconds, None
         while time.monotonic() < until:
             incident = self.incident_ids(job).get(attempt)
@@ -69,9 +69,8 @@ class Stage:
 
 def _settled(seen: dict[str, Any], reporters: int) -> bool:
     ends = [report["completed_at"] for report in seen["reports"]]
-    said = seen["diagnosis"]
     complete = len(ends) >= reporters and all(ends)
-    return bool(complete and said and seen["messages"] and said["created_at"] > max(ends))
+    return bool(complete and seen["current"] and seen["messages"])
 
 
 def _words(value: Any) -> str:

@@ -229,6 +229,16 @@ def test_the_schedulers_decision_comes_before_what_ranks_say(
     assert said.initiating.ranks == []
 
 
+def test_what_kept_a_job_from_starting_comes_before_that_it_did_not_start(verdict: Verdict) -> None:
+    said = verdict(
+        {"n3/slurmd.log": "[2026-11-30T08:30:45.512] error: [job 34] prolog failed status=1:0\n"},
+        state="LAUNCH_FAILED",
+        nodes=["n3"],
+    )
+    assert (said.cause.id, said.initiating.hosts) == ("prolog-failed", ["n3"])
+    assert said.evidence and said.alternatives == []
+
+
 def test_a_run_silent_long_before_its_time_limit_hung(verdict: Verdict) -> None:
     steps = "".join(f"2026-11-30 08:{minute:02}:00 step {minute} loss 1.0\n" for minute in range(10))
     limit = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-11-30T08:59:00 DUE TO TIME LIMIT ***\n"
