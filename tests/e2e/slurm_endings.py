@@ -109,6 +109,7 @@ def run_again(stage: Stage, job: str) -> None:
         if time.monotonic() > until:
             raise ClusterError(f"job {job} was not requeued")
         time.sleep(0.2)
+    time.sleep(1.1)  # slurmd takes a credential of the same second for the one that it has just revoked
     with suppress(ClusterError):  # it runs already
         stage.cluster.run("scontrol", "update", f"jobid={job}", "starttime=now")
     stage.cluster.wait_for(job, "FAILED")

@@ -91,10 +91,18 @@ ENDINGS = {
     ),
     "cancelled-before": Ending(ASLEEP, options=("--hold",), act=cancel(), hooks=("jobcomp",)),
     "requeued": Ending(
-        "#!/bin/bash\n" + AGAIN % "sleep 4; echo AssertionError: second try; exit 4",
+        "#!/bin/bash\n" + AGAIN % "echo AssertionError: second try; exit 4",
         act=when_running(requeue),
         incidents=(says("app-exception", "silent-exit", "unknown", attempt=1),),
         hooks=("epilog", "epilog_slurmctld", "jobcomp") * 2,
+    ),
+    "requeued-and-long": Ending(
+        "#!/bin/bash\n" + AGAIN % "sleep 4; echo AssertionError: second try; exit 4",
+        BOTH,
+        ("-n2",),
+        act=when_running(requeue),
+        incidents=(says("app-exception", "silent-exit", "unknown", attempt=1),),
+        hooks=("epilog", "epilog", "epilog_slurmctld", "jobcomp") * 2,
     ),
     "no-output-folder": Ending(
         "#!/bin/bash\ntrue\n",
@@ -211,16 +219,9 @@ def slow(here: Stage, job: str, *hooks: str) -> list[HookRun]:
     return [run for run in runs if run.status or run.milliseconds >= 1000]
 
 
-def _marks(name: str) -> list[pytest.MarkDecorator]:
-    if name.startswith("oom"):
-        return [needs_memory_limits]
-    if name == "requeued":
-        # What ends in the second in which it began may be taken for the end of the attempt before.
-        return [pytest.mark.xfail(strict=False, reason="the node's report of a second attempt may be missing")]
-    return []
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=_marks(name)) for name in ENDINGS])
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[needs_memory_limits] if name.startswith("oom") else []) for name in ENDINGS]
+)
 def test_ending(play: Play, name: str) -> None:
     here, job, ending = play.stage, play.jobs[name].result(150), ENDINGS[name]
     for expected in ending.incidents:
