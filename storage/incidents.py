@@ -193,6 +193,13 @@ class Incidents:
             incident = await session.get(Incident, incident_id)
             return incident is not None and incident.cluster_id == cluster_id
 
+    async def reporters(self, cluster_id: int, scheduler: str, job_id: str) -> list[tuple[int, str]]:
+        """Return (attempt, reporter) of all that was reported on a job."""
+        async with self._database.reading() as session:
+            job = (Incident.cluster_id == cluster_id, Incident.scheduler == scheduler, Incident.job_id == job_id)
+            found = await session.execute(select(Incident.attempt, Report.reporter).join(Report).where(*job))
+            return [(attempt, reporter) for attempt, reporter in found]
+
     async def named(self, name: str) -> str | None:
         """Return the incident of this id or, the newest where there are several, of this job."""
         async with self._database.reading() as session:

@@ -12,19 +12,29 @@ from typing import Any, TypeVar
 from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
-from bot.intake import bodies, wire
+from bot.intake import alertmanager, bodies, wire
 from bot.intake.auth import authenticate
 from bot.intake.compression import decompress
 from bot.intake.errors import IntakeError, too_large
 from bot.intake.openapi import Operation
-from bot.intake.receiving import Upload, receive, redact_facts
+from bot.intake.receiving import Kept, Upload, receive, redact_facts
 from bot.metrics import Metrics
 from bot.settings import Limits
 from bot.workers import Workers
 from knowledge.job import JobFacts
 from knowledge.redaction import redact_name
 from storage.blobs import BlobStore
-from storage.incidents import IncidentView, Key, NameConflictError, NoRoomError, Pace, ReceivedLog, Room, Told
+from storage.incidents import (
+    IncidentView,
+    Key,
+    NameConflictError,
+    NoRoomError,
+    Pace,
+    ReceivedLog,
+    ReporterRole,
+    Room,
+    Told,
+)
 from storage.repository import Repository
 from storage.tables import Cluster
 
@@ -90,6 +100,17 @@ class Intake:
                 token=True,
             ),
             Operation(
+                "POST",
+                "/v1/webhooks/alertmanager",
+                "Report failed jobs as Alertmanager does: version 4 of its webhook",
+                self._for_cluster(self._alerts),
+                wire.AlertsAccepted,
+                202,
+                alertmanager.Notification,
+                _FAILURES,
+                token=True,
+            ),
+            Operation(
                 "GET",
                 one,
                 "Everything known about an incident",
@@ -119,10 +140,13 @@ class Intake:
         name = wire.checked_name(redact_name(wire.checked_name(request.match_info["name"]), self.salt))
         async with self.uploads:
             body = await self._read(request, self.limits.log_bytes, "limits.log_bytes")
-            upload = Upload(
-                body, bodies.encoding(request), self.limits.log_bytes, incident_id, self.blob_folder, self.salt
-            )
-            kept = await self.workers.run(_RECEIVE_SECONDS, receive, upload)
+            kept = await self._keep(incident_id, name, body, bodies.encoding(request))
+        return _answer(wire.LogAccepted(sha256=kept.sha256, bytes=kept.bytes), 202)
+
+    async def _keep(self, incident_id: str, name: str, body: bytes, encoding: str) -> Kept:
+        """Redact and keep a log. Raises IntakeError where the incident has no room or no such place for it."""
+        upload = Upload(body, encoding, self.limits.log_bytes, incident_id, self.blob_folder, self.salt)
+        kept = await self.workers.run(_RECEIVE_SECONDS, receive, upload)
         log = ReceivedLog(name, kept.sha256, kept.bytes, kept.blob)
         room = Room(self.limits.logs, self.limits.incident_bytes)
         try:
@@ -139,7 +163,7 @@ class Intake:
             await self.blobs.delete(unused)
         self.metrics.received.inc(kept.bytes)
         self.changed()
-        return _answer(wire.LogAccepted(sha256=kept.sha256, bytes=kept.bytes), 202)
+        return kept
 
     async def _complete(self, request: web.Request, cluster: Cluster) -> web.Response:
         incident_id = await self._incident(request, cluster)
@@ -148,6 +172,35 @@ class Intake:
         await self.repository.incidents.complete(incident_id, told, self.pace)
         self.changed()
         return _answer(wire.Accepted(id=incident_id), 202)
+
+    async def _alerts(self, request: web.Request, cluster: Cluster) -> web.Response:
+        told, refused = [], []
+        for alert in (await self._document(request, alertmanager.Notification)).alerts:
+            if alert.status == "resolved":
+                continue
+            try:
+                failure = alertmanager.Failure.of(alert)
+            except alertmanager.UnfitAlertError as why:
+                refused.append(wire.AlertRefused(fingerprint=alert.named, why=str(why)))
+                continue
+            incident_id = await self._alert(_id(cluster), alert, failure)
+            told.append(wire.AlertTold(fingerprint=alert.named, id=incident_id, url=f"/v1/incidents/{incident_id}"))
+        if refused and not told:
+            reasons = "; ".join(dict.fromkeys(each.why for each in refused[:5]))
+            raise IntakeError(400, "no-job", f"no alert can be used: {reasons}", "see docs/reporting.md for the labels")
+        return _answer(wire.AlertsAccepted(incidents=told, refused=refused), 202)
+
+    async def _alert(self, cluster_id: int, alert: alertmanager.Alert, failure: alertmanager.Failure) -> str:
+        incidents = self.repository.incidents
+        known = await incidents.reporters(cluster_id, failure.scheduler, failure.job_id)
+        key = Key(cluster_id, failure.scheduler, failure.job_id, failure.which(alert, known))
+        told = Told(alert.reporter, ReporterRole.CONTROLLER, _facts(failure.facts))
+        incident_id = await incidents.open(key, told, self.pace)
+        if failure.log:
+            await self._keep(incident_id, f"{alert.named}/{alertmanager.LOG}", failure.log, "identity")
+        await incidents.complete(incident_id, told, self.pace)
+        self.changed()
+        return incident_id
 
     async def _show(self, request: web.Request, cluster: Cluster) -> web.Response:
         incident_id = await self._incident(request, cluster)

@@ -65,6 +65,28 @@ class Accepted(_Document):
     id: str
 
 
+class AlertTold(_Document):
+    """The incident that an alert belongs to."""
+
+    fingerprint: str
+    id: str
+    url: str
+
+
+class AlertRefused(_Document):
+    """An alert that makes no incident, and why."""
+
+    fingerprint: str
+    why: str
+
+
+class AlertsAccepted(_Document):
+    """What became of a notification's alerts; those that are resolved are passed over."""
+
+    incidents: list[AlertTold]
+    refused: list[AlertRefused]
+
+
 class IncidentKey(_Document):
     """What makes an incident the same one."""
 

@@ -1,0 +1,141 @@
+"""Alertmanager's webhook: what an alert says of a failed job, for schedulers that have no hook of ours."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+
+from knowledge.job import JobFacts
+
+MOST_ALERTS = 1000
+SCHEDULER = "other"
+LOG = "alert.log"
+
+_NAMES = {
+    "job_id": "job_id jobid slurm_job_id",
+    "attempt": "attempt restart_count retry",
+    "scheduler": "scheduler",
+    "name": "job_name jobname",
+    "user": "user username owner",
+    "account": "account project",
+    "partition": "partition queue namespace",
+    "state": "state job_state",
+    "reason": "reason",
+    "exit_code": "exit_code exitcode",
+    "signal": "signal",
+    "world_size": "world_size ntasks",
+    "nodes": "nodes node host hostname",
+}
+_TEXTS = ("summary", "message", "description", "logs", "log")
+
+
+def _lowered(given: Any) -> Any:
+    """Labels by the names that we know, whatever their case: `JobID`, `job-id` and `job_id` are one."""
+    if not isinstance(given, Mapping):
+        return given
+    snake = {re.sub(r"(?<=[a-z])(?=[A-Z])|-", "_", str(name)).lower(): value for name, value in given.items()}
+    return {name: value for name, value in snake.items() if value not in ("", None)}
+
+
+_Words = Annotated[dict[str, str], BeforeValidator(_lowered)]
+
+
+class Alert(BaseModel):
+    """One alert of a notification."""
+
+    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True, hide_input_in_errors=True)
+
+    status: Literal["firing", "resolved"]
+    labels: _Words
+    annotations: _Words = Field(default_factory=dict)
+    starts_at: AwareDatetime = Field(alias="startsAt")
+    fingerprint: Annotated[str, StringConstraints(pattern=r"^[0-9a-zA-Z_-]{0,64}$")] = ""
+
+    @property
+    def named(self) -> str:
+        """The alert itself, however often it is sent."""
+        told = "\n".join(f"{name}={value}" for name, value in sorted(self.labels.items()))
+        return self.fingerprint or hashlib.sha256(told.encode()).hexdigest()[:16]
+
+    @property
+    def reporter(self) -> str:
+        """This firing of the alert: what is sent again has the same one."""
+        return f"alert-{self.named}@{self.starts_at:%Y-%m-%dT%H:%M:%S%z}"
+
+    def told(self, fact: str) -> str:
+        """What the labels or, failing that, the annotations say, or ""."""
+        words = [each.get(name, "") for each in (self.labels, self.annotations) for name in _NAMES[fact].split()]
+        return next(filter(None, words), "")
+
+
+class Notification(BaseModel):
+    """What Alertmanager sends: version 4 of its webhook. Other fields are not looked at."""
+
+    model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True, hide_input_in_errors=True)
+
+    version: Literal["4"]
+    alerts: list[Alert] = Field(max_length=MOST_ALERTS)
+
+
+class UnfitAlertError(Exception):
+    """An alert that is about no job; the text says what it lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The failed job that an alert tells of. `attempt` is None where it does not say which one."""
+
+    scheduler: str
+    job_id: str
+    attempt: int | None
+    facts: JobFacts
+    log: bytes
+
+    @classmethod
+    def of(cls, alert: Alert) -> Failure:
+        """Raises UnfitAlertError where no job is named or a number is none."""
+        name, job_id = alert.told("name"), alert.told("job_id")
+        if not job_id and not name:
+            raise UnfitAlertError("it names no job: give it a label job_id or job_name")
+        scheduler = alert.told("scheduler").lower() or SCHEDULER
+        if not re.fullmatch(r"[a-z][a-z0-9-]{0,39}", scheduler):
+            raise UnfitAlertError("its label scheduler must be one lower-case word")
+        # A name comes again with the next run, which is another failure.
+        job_id = job_id or f"{name}@{alert.starts_at:%Y-%m-%dT%H:%M:%S}"
+        if len(job_id) > 200 or not job_id.isprintable():
+            raise UnfitAlertError("its label job_id must have at most 200 printable characters")
+        known: dict[str, Any] = {fact: alert.told(fact) or None for fact in _NAMES}
+        known["nodes"] = [node for node in re.split(r"[\s,]+", alert.told("nodes")) if node]
+        known["state"] = known["state"] or "FAILED"
+        known["reason"] = known["reason"] or alert.labels.get("alertname")
+        known["ended_at"] = alert.starts_at
+        known = {fact: value for fact, value in known.items() if value}
+        try:
+            facts = JobFacts.model_validate(known)
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            raise UnfitAlertError(f"its label {wrong['loc'][0]}: {wrong['msg']}") from None
+        return cls(scheduler, job_id, facts.attempt if "attempt" in known else None, facts, _log(alert))
+
+    def which(self, alert: Alert, told: Iterable[tuple[int, str]]) -> int:
+        """The attempt that is meant, by (attempt, reporter) of what is known of the job: one that this firing has told of;
+        the next one, where the same alert told of the last; else the last one, of which another alert tells more."""
+        if self.attempt is not None:
+            return self.attempt
+        told = list(told)
+        last = max((attempt for attempt, _ in told), default=0)
+        for attempt, reporter in told:
+            if reporter == alert.reporter:
+                return attempt
+        again = any(attempt == last and reporter.startswith(f"alert-{alert.named}@") for attempt, reporter in told)
+        return last + again
+
+
+def _log(alert: Alert) -> bytes:
+    texts = [alert.annotations[name] for name in _TEXTS if name in alert.annotations]
+    return "".join(f"{text.rstrip()}\n" for text in dict.fromkeys(texts)).encode()

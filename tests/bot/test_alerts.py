@@ -1,0 +1,175 @@
+"""Alertmanager's webhook, spoken to the running service."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+import pytest_asyncio
+
+from bot.server import running
+from tests.bot.conftest import OTHER_TOKEN, Client, settings_in
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+PATH = "/v1/webhooks/alertmanager"
+JOBS = itertools.count(4000)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def client(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Client]:
+    settings = settings_in(tmp_path_factory.mktemp("alerts"))
+    async with running(settings) as service, aiohttp.ClientSession() as session:
+        yield Client(session, service.url)
+
+
+@pytest.fixture
+def job() -> str:
+    return str(next(JOBS))
+
+
+def alert(labels: dict[str, str], starts: str = "2026-11-30T08:05:38.123Z", **more: Any) -> dict[str, Any]:
+    """One alert as Alertmanager writes it."""
+    return {
+        "status": "firing",
+        "labels": {"alertname": "JobFailed", **labels},
+        "annotations": {},
+        "startsAt": starts,
+        "endsAt": "0001-01-01T00:00:00Z",
+        "generatorURL": "http://prometheus.example.com/graph",
+        "fingerprint": "c0ffee5eed15900d",
+        **more,
+    }
+
+
+def notification(*alerts: dict[str, Any], **more: Any) -> dict[str, Any]:
+    return {
+        "version": "4",
+        "groupKey": '{}:{alertname="JobFailed"}',
+        "truncatedAlerts": 0,
+        "status": "firing",
+        "receiver": "firstfault",
+        "groupLabels": {"alertname": "JobFailed"},
+        "commonLabels": {},
+        "commonAnnotations": {},
+        "externalURL": "http://alertmanager.example.com",
+        "alerts": list(alerts),
+        **more,
+    }
+
+
+async def told(client: Client, *alerts: dict[str, Any]) -> list[str]:
+    """The ids of the incidents that the alerts make."""
+    status, answer = await client.ask("POST", PATH, json=notification(*alerts))
+    assert status == 202, answer
+    return [each["id"] for each in answer["incidents"]]
+
+
+async def test_an_alert_on_a_job_is_diagnosed_like_any_other_report(client: Client, job: str) -> None:
+    labels = {"job_id": job, "user": "alice", "queue": "gpu", "node": "a1, a2", "exit_code": "1", "scheduler": "LSF"}
+    texts = {"summary": "the job failed", "log": "step 3\nRuntimeError: CUDA error: device-side assert triggered\n"}
+    (incident_id,) = await told(client, alert(labels, annotations=texts))
+    incident = await client.incident(incident_id, lambda it: it["diagnosis"])
+    assert incident["key"] == {"cluster": "alps", "scheduler": "lsf", "job_id": job, "attempt": 0}
+    facts = incident["job"]
+    assert (facts["user"], facts["partition"], facts["nodes"], facts["exit_code"]) == ("alice", "gpu", ["a1", "a2"], 1)
+    assert (facts["state"], facts["reason"]) == ("FAILED", "JobFailed")
+    assert facts["ended_at"].startswith("2026-11-30T08:05:38")
+    assert [log["name"] for log in incident["logs"]] == ["c0ffee5eed15900d/alert.log"]
+    assert incident["diagnosis"]["document"]["outcome"] == "failed"
+    assert "device-side assert" in str(incident["diagnosis"]["document"])
+
+
+async def test_what_is_sent_again_is_the_same_incident(client: Client, job: str) -> None:
+    first = await told(client, alert({"job_id": job}))
+    assert await told(client, alert({"job_id": job})) == first
+    assert len((await client.incident(first[0]))["reports"]) == 1
+
+
+async def test_what_fires_anew_is_the_next_attempt(client: Client, job: str) -> None:
+    early, late = alert({"job_id": job}), alert({"job_id": job}, starts="2026-11-30T09:00:00+01:00")
+    (first,), (second,) = await told(client, early), await told(client, late)
+    assert first != second
+    assert (await client.incident(second))["key"]["attempt"] == 1
+    assert await told(client, early, late) == [first, second]
+
+
+async def test_another_alert_tells_more_of_the_same_failure(client: Client, job: str) -> None:
+    (first,) = await told(client, alert({"job_id": job}))
+    assert await told(client, alert({"job_id": job, "alertname": "RankHung"}, fingerprint="f00d")) == [first]
+    assert len((await client.incident(first))["reports"]) == 2
+
+
+async def test_a_label_says_which_attempt_it_was(client: Client, job: str) -> None:
+    (incident_id,) = await told(client, alert({"jobId": job, "restart-count": "3"}))
+    assert (await client.incident(incident_id))["key"]["attempt"] == 3
+
+
+async def test_a_name_alone_is_another_failure_each_time(client: Client) -> None:
+    named = {"job_name": "nightly", "namespace": "research"}
+    (first,), (second,) = [await told(client, alert(named, starts=f"2026-11-{day}T08:00:00Z")) for day in (29, 30)]
+    assert first != second
+    assert (await client.incident(first))["key"]["job_id"] == "nightly@2026-11-29T08:00:00"
+
+
+async def test_an_alert_without_a_fingerprint_is_known_by_its_labels(client: Client, job: str) -> None:
+    first = await told(client, alert({"job_id": job, "user": "bob"}, fingerprint=""))
+    assert await told(client, alert({"user": "bob", "job_id": job}, fingerprint="")) == first
+
+
+async def test_what_is_resolved_is_passed_over(client: Client, job: str) -> None:
+    assert await told(client, alert({"job_id": job}, status="resolved")) == []
+
+
+async def test_of_a_notification_each_alert_counts_for_itself(client: Client, job: str) -> None:
+    alerts = (alert({"job_id": job}), alert({"instance": "a1:9100"}, fingerprint="beef"))
+    status, answer = await client.ask("POST", PATH, json=notification(*alerts))
+    assert (status, len(answer["incidents"])) == (202, 1)
+    assert answer["refused"] == [{"fingerprint": "beef", "why": "it names no job: give it a label job_id or job_name"}]
+
+
+async def test_one_cluster_does_not_hear_anothers_alerts(client: Client, job: str) -> None:
+    ours = await told(client, alert({"job_id": job}))
+    status, answer = await client.ask("POST", PATH, token=OTHER_TOKEN, json=notification(alert({"job_id": job})))
+    assert status == 202
+    assert [each["id"] for each in answer["incidents"]] != ours
+
+
+async def test_secrets_in_an_alert_are_redacted(client: Client, job: str) -> None:
+    texts = {"description": "login with password=hunter22 failed"}
+    (incident_id,) = await told(client, alert({"job_id": job, "reason": "token hf_" + "a1" * 17}, annotations=texts))
+    incident = await client.incident(incident_id, lambda it: it["diagnosis"])
+    assert "hunter22" not in str(incident)
+    assert "[redacted:hf-token" in incident["job"]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ([], "valid dictionary"),
+        ({"version": "3", "alerts": []}, "version: Input should be '4'"),
+        ({"version": "4"}, "alerts: Field required"),
+        (notification({**alert({"job_id": "1"}), "startsAt": "today"}), "alerts.0.startsAt"),
+        (notification({**alert({"job_id": "1"}), "startsAt": "2026-11-30T08:00:00"}), "alerts.0.startsAt"),
+        (notification({**alert({"job_id": "1"}), "labels": ["job_id"]}), "alerts.0.labels"),
+        (notification(alert({"job_id": "1"}, status="broken")), "alerts.0.status"),
+        (notification(alert({"job_id": "1"}, fingerprint="a/b")), "alerts.0.fingerprint"),
+        (notification(alert({"instance": "a1"})), "it names no job"),
+        (notification(alert({"job_id": "1", "exit_code": "bad"})), "its label exit_code"),
+        (notification(alert({"job_id": "1", "scheduler": "two words"})), "its label scheduler"),
+        (notification(alert({"job_id": "1" * 201})), "its label job_id"),
+    ],
+)
+async def test_what_is_wrong_is_named(client: Client, body: Any, said: str) -> None:
+    status, answer = await client.ask("POST", PATH, json=body)
+    assert status == 400
+    assert said in answer["error"]["message"]
+    assert answer["error"]["hint"]
+
+
+async def test_it_needs_a_clusters_token(client: Client) -> None:
+    assert (await client.ask("POST", PATH, token=None, json=notification()))[0] == 401
