@@ -39,6 +39,8 @@ class JobFacts(BaseModel):
     started_at: datetime | None = None
     ended_at: datetime | None = None
     time_limit_seconds: int | None = None
+    cpu_seconds: int | None = None  # of all tasks together
+    peak_memory_bytes: int | None = None  # of the task that took most
 
     @field_validator("world_size", "ranks_per_node")
     @classmethod
@@ -46,7 +48,7 @@ class JobFacts(BaseModel):
         """A job has at least one rank; a number that no machine has is a mistake, and better not known."""
         return value if value is not None and 0 < value <= MOST_RANKS else None
 
-    @field_validator("attempt", "time_limit_seconds")
+    @field_validator("attempt", "time_limit_seconds", "cpu_seconds", "peak_memory_bytes")
     @classmethod
     def _not_negative(cls, value: int | None, info: ValidationInfo) -> int | None:
         return value if value is None or value >= 0 else 0 if info.field_name == "attempt" else None

@@ -20,7 +20,8 @@ from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
-BINARIES = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+from tests.cluster.accounting import BINARIES, Accounts
+
 NEEDED = ("munged", "slurmctld", "slurmd", "sbatch", "srun", "scontrol")
 
 
@@ -51,7 +52,8 @@ class Cluster:
     """A running cluster of nodes n1, n2, … that ends with the `with` block, jobs and all.
 
     `settings` are lines of slurm.conf that replace ours, such as {"KillWait": "2"}; hooks are settings too.
-    `lines` come last, such as further partitions. With `limit_memory`, jobs get no more than they asked for.
+    `lines` come last, such as further partitions. With `limit_memory`, jobs get no more than they asked for; with
+    `accounts`, slurmdbd keeps them.
     As root the controller runs as `slurm` and jobs as `nobody`; otherwise everything runs as the caller.
     """
 
@@ -63,6 +65,7 @@ class Cluster:
         lines: Sequence[str] = (),
         *,
         limit_memory: bool = False,
+        accounts: bool = False,
     ) -> None:
         # Unix sockets cap the length of a path, and the job's user has to pass through each folder.
         self.folder = Path(tempfile.mkdtemp(prefix="ff-slurm-", dir="/tmp"))
@@ -73,6 +76,8 @@ class Cluster:
         self.jobs = self.folder / "jobs"
         self._cpus, self._lines, self._limit_memory = cpus, list(lines), limit_memory
         self._settings = dict(settings or {})
+        self._ports = _free_ports(nodes + 2)
+        self._accounts = Accounts(self, self._ports[-1]) if accounts else None
         if limit_memory:
             limits = {"TaskPlugin": "task/cgroup", "SelectTypeParameters": "CR_CPU_Memory", "DefMemPerCPU": "100"}
             self._settings = limits | self._settings
@@ -183,17 +188,19 @@ class Cluster:
         key = self.folder / "munge.key"
         key.touch(mode=0o600)
         key.write_bytes(secrets.token_bytes(128))
-        self._spawn("munged", "--foreground", "--force", f"--key-file={key}", f"--socket={self.munge_socket}",
+        self.spawn("munged", "--foreground", "--force", f"--key-file={key}", f"--socket={self.munge_socket}",
                     f"--pid-file={self.folder}/munged.pid", f"--seed-file={self.folder}/munged.seed")  # fmt: skip
         self.wait_until("munged", lambda: self.munge_socket.exists())
-        self._spawn("slurmctld", "-D", "-i", "-f", str(self.conf))
+        if self._accounts:
+            self._accounts.start()
+        self.spawn("slurmctld", "-D", "-i", "-f", str(self.conf))
         for node in self.nodes:
-            self._spawn(f"slurmd-{node}", "-D", "-N", node, "-f", str(self.conf))
+            self.spawn(f"slurmd-{node}", "-D", "-N", node, "-f", str(self.conf))
         self.wait_until("slurmctld", self._all_nodes_idle)
 
     def _write_configuration(self) -> None:
         host = socket.gethostname().split(".")[0]
-        ports = _free_ports(len(self.nodes) + 1)
+        ports = self._ports
         settings = {
             "ClusterName": "rehearsal",
             "SlurmctldHost": f"{host}(127.0.0.1)",
@@ -222,10 +229,11 @@ class Cluster:
             "ReturnToService": "2",
             "KillWait": "2",
             "SchedulerParameters": "sched_interval=1,bf_interval=1,sched_min_interval=1",
+            **(self._accounts.settings if self._accounts else {}),
             **self._settings,
         }
         lines = [f"{key}={value}" for key, value in settings.items()]
-        for node, port in zip(self.nodes, ports[1:], strict=True):
+        for node, port in zip(self.nodes, ports[1:-1], strict=True):
             lines.append(
                 f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={port} CPUs={self._cpus}"
                 f" RealMemory={100 * self._cpus}"
@@ -238,13 +246,15 @@ class Cluster:
         )
         (self.folder / "plugstack.conf").touch()
 
-    def _spawn(self, name: str, *options: str) -> None:
+    def spawn(self, name: str, *options: str, user: str = "", more: Mapping[str, str] | None = None) -> None:
+        """Start a daemon, as somebody else if need be; its words go to `log/NAME.out`."""
         program = name.partition("-")[0]
+        command = [*_as_user(user), shutil.which(program, path=BINARIES) or program, *options]
         with (self.folder / "log" / f"{name}.out").open("wb") as out:
             # A bare environment, since Slurm hands its daemons' own on to some of the hooks.
             daemon = subprocess.Popen(
-                [shutil.which(program, path=BINARIES) or program, *options],
-                env={"PATH": BINARIES, "LC_ALL": "C", "SLURM_CONF": str(self.conf)},
+                command,
+                env={"PATH": BINARIES, "LC_ALL": "C", "SLURM_CONF": str(self.conf), **(more or {})},
                 cwd=self.folder / "log",
                 stdin=subprocess.DEVNULL,
                 stdout=out,
@@ -275,10 +285,7 @@ class Cluster:
         return "".join(texts)[-3000:]
 
     def _as_job_user(self) -> list[str]:
-        if self.job_user == self.controller_user:
-            return []
-        user = pwd.getpwnam(self.job_user)
-        return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
+        return _as_user(self.job_user)
 
     def stop(self) -> None:
         """End jobs, daemons and what they left running, and remove the folder."""
@@ -327,6 +334,14 @@ class Cluster:
             if any(file.startswith(places) for file in files):
                 left.append(int(process.name))
         return left
+
+
+def _as_user(name: str) -> list[str]:
+    """What a command begins with to run as this user; nothing for ourselves."""
+    user = pwd.getpwnam(name) if name else None
+    if user is None or user.pw_uid == os.geteuid():
+        return []
+    return ["setpriv", f"--reuid={user.pw_uid}", f"--regid={user.pw_gid}", "--clear-groups"]
 
 
 def _descendants(pid: int) -> list[int]:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-from tests.cluster.slurm import ClusterError
+from tests.cluster.slurm import Cluster, ClusterError
 from tests.e2e.slurm_stage import Stage
 
 Act = Callable[[Stage, str], None]
@@ -99,24 +99,24 @@ def cancel_as_root(stage: Stage, job: str) -> None:
 def requeue(stage: Stage, job: str) -> None:
     """Back into the queue by hand, and on at once."""
     stage.cluster.run("scontrol", "requeue", job)
-    run_again(stage, job)
+    run_again(stage.cluster, job)
 
 
-def run_again(stage: Stage, job: str) -> None:
+def run_again(cluster: Cluster, job: str) -> None:
     """Let a requeued job begin as soon as it can; Slurm may make it wait two minutes otherwise."""
     until = time.monotonic() + 60
-    while not _restarted(stage, job) or stage.cluster.state(job) == "COMPLETING":
+    while not _restarted(cluster, job) or cluster.state(job) == "COMPLETING":
         if time.monotonic() > until:
             raise ClusterError(f"job {job} was not requeued")
         time.sleep(0.2)
     time.sleep(1.1)  # slurmd takes a credential of the same second for the one that it has just revoked
     with suppress(ClusterError):  # it runs already
-        stage.cluster.run("scontrol", "update", f"jobid={job}", "starttime=now")
-    stage.cluster.wait_for(job, "FAILED")
+        cluster.run("scontrol", "update", f"jobid={job}", "starttime=now")
+    cluster.wait_for(job, "FAILED")
 
 
-def _restarted(stage: Stage, job: str) -> bool:
-    return "Restarts=0" not in stage.cluster.run("scontrol", "show", "job", "-o", job)
+def _restarted(cluster: Cluster, job: str) -> bool:
+    return "Restarts=0" not in cluster.run("scontrol", "show", "job", "-o", job)
 
 
 def node_down(node: str, then: Act | None = None) -> Callable[[Stage, str], None]:

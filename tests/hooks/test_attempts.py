@@ -78,7 +78,7 @@ def test_an_attempt_on_other_nodes_is_another_one(hook: Any, spool: Any) -> None
     ],
 )
 def test_the_pause_that_slurm_makes_before_the_next_attempt_tells_where_no_other_hook_has_run(
-    hook: Any, spool: Any, times: dict[str, float], later: bool
+    hook: Any, spool: Any, times: dict[str, Any], later: bool
 ) -> None:
     view = record(hook, ended(hook, 0.2), spool, **times)
     assert view.requeued(now(20)) is later
@@ -158,6 +158,15 @@ def test_the_reason_of_the_next_attempt_is_not_the_reason_why_this_one_was_put_b
     view = record(hook, first, spool)
     verdict, state, reason = hook.judge(hook.Signs(view, view, exit_code="0:0", output="requeue"), now())
     assert (verdict, state, reason) == ("none", "REQUEUED", "")
+
+
+def test_what_was_taken_from_the_next_attempts_record_is_taken_back(hook: Any, spool: Any) -> None:
+    job = ended(hook, 0.2, SLURM_JOB_EXIT_CODE2="0:0")
+    job.learn(record(hook, job, spool, "COMPLETING"), False)
+    assert (job.restarts, job.exit_code, job.ended) == (1, "4:0", now(0))
+    hook.others_of(ended(hook, 0.9), spool)
+    job.learn(record(hook, job, spool), True)
+    assert (job.restarts, job.exit_code, job.ended) == (0, "0:0", None)
 
 
 def test_old_marks_are_cleared_away_and_tell_meanwhile_who_is_in_charge(hook: Any, spool: Any) -> None:
