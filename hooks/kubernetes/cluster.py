@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hooks.kubernetes.api import Object
-from hooks.kubernetes.ending import LABEL
-from hooks.kubernetes.kinds import BY_OWNER, KINDS, Kind, attempt_of, inside
+from hooks.kubernetes.attempts import evictions_of, is_of_attempt, restarts_of
+from hooks.kubernetes.ending import is_labelled
+from hooks.kubernetes.kinds import BY_OWNER, KINDS, Kind
 
 _GHOST_SECONDS = 1800.0  # for which what was deleted is remembered
-_RESTART = "jobset.sigs.k8s.io/restart-attempt"
 _SELECTING = frozenset(kind.selector.partition("=")[0] for kind in KINDS if kind.selector)
-_MADE_BETWEEN = frozenset({("ray.io", "RayCluster")})  # owns pods, and is owned
+_DEEPEST = 6  # owners above one another
+
+_Index = dict[tuple[str, ...], dict[str, None]]
 
 
 @dataclass(slots=True)
 class Workload:
-    """One workload as last seen."""
+    """One workload as last seen. Of one that may not be read, only what its own say of it is known."""
 
     kind: Kind
     item: Object
+    unread: bool = False
 
     @property
     def uid(self) -> str:
@@ -39,11 +42,6 @@ class Workload:
         return str(self.item["metadata"]["name"])
 
     @property
-    def attempt(self) -> int:
-        """How often it was started again."""
-        return attempt_of(self.kind, self.item)
-
-    @property
     def title(self) -> str:
         """For people."""
         return f"{self.kind.kind} {self.namespace}/{self.name}"
@@ -53,14 +51,22 @@ class Workload:
 class Cluster:
     """Everything seen, each object as last seen, for half an hour after its deletion."""
 
-    kinds: set[tuple[str, str]] = field(default_factory=set)  # group and kind of what is watched
     workloads: dict[str, Workload] = field(default_factory=dict)
     pods: dict[str, Object] = field(default_factory=dict)
-    _by_label: dict[tuple[str, str, str], dict[str, None]] = field(default_factory=dict)  # → uids of pods
-    _by_selector: dict[tuple[str, str, str], dict[str, None]] = field(default_factory=dict)  # → uids of workloads
-    _selectors: dict[str, tuple[str, str, str]] = field(default_factory=dict)
-    _children: dict[str, dict[str, None]] = field(default_factory=dict)
+    _unreadable: set[tuple[Kind, str | None]] = field(default_factory=set)  # kind and namespace
+    _pods_by_label: _Index = field(default_factory=dict)  # namespace, key and value → uids
+    _pods_by_owner: _Index = field(default_factory=dict)
+    _by_selector: _Index = field(default_factory=dict)  # → uids of workloads
+    _selectors: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _children: _Index = field(default_factory=dict)
     _gone: dict[str, float] = field(default_factory=dict)  # uid → when
+
+    def may_read(self, kind: Kind, namespace: str | None, allowed: bool) -> bool:
+        """Take note whether a kind can be read, in one namespace or in all; return whether this is news."""
+        key = (kind, namespace)
+        news = (key in self._unreadable) is allowed
+        (self._unreadable.discard if allowed else self._unreadable.add)(key)
+        return news
 
     def put(self, workload: Workload) -> None:
         """Take note of a workload as it is now."""
@@ -68,25 +74,27 @@ class Cluster:
         self.workloads[uid] = workload
         owner = owner_of(workload.item)
         if owner:
-            self._children.setdefault(str(owner.get("uid")), {})[uid] = None
+            _add(self._children, (str(owner.get("uid")),), uid)
         selector = _selector(workload)
         if selector and self._selectors.get(uid) != selector:
             self._drop_selector(uid)
             self._selectors[uid] = selector
-            self._by_selector.setdefault(selector, {})[uid] = None
+            _add(self._by_selector, selector, uid)
 
     def put_pod(self, pod: Object) -> Object | None:
         """Take note of a pod as it is now, if it may be a workload's; return it as it was before."""
         metadata = pod["metadata"]
         labels = metadata.get("labels") or {}
         owner = owner_of(pod)
-        known = owner and _group_and_kind(owner) in self.kinds | _MADE_BETWEEN
-        if not known and LABEL not in labels and not _SELECTING & labels.keys():
+        known = owner is not None and _group_and_kind(owner) in BY_OWNER
+        if not known and not is_labelled(pod) and not _SELECTING & labels.keys():
             return None
         before = self.pods.get(metadata["uid"])
         self.pods[metadata["uid"]] = pod
         for key in _SELECTING & labels.keys():
-            self._by_label.setdefault((metadata["namespace"], key, labels[key]), {})[metadata["uid"]] = None
+            _add(self._pods_by_label, (metadata["namespace"], key, labels[key]), metadata["uid"])
+        if owner:
+            _add(self._pods_by_owner, (str(owner.get("uid")),), metadata["uid"])
         return before
 
     def forget_later(self, uid: str) -> None:
@@ -98,68 +106,125 @@ class Cluster:
         """Whether it was deleted."""
         return uid in self._gone
 
-    def expire(self) -> None:
-        """Forget what was deleted half an hour ago."""
+    def expire(self) -> list[str]:
+        """Forget what was deleted half an hour ago; return the uids of the pods among it."""
         until = time.monotonic() - _GHOST_SECONDS
+        forgotten = []
         for uid in [uid for uid, when in self._gone.items() if when < until]:
             del self._gone[uid]
             if pod := self.pods.pop(uid, None):
+                forgotten.append(uid)
                 metadata = pod["metadata"]
                 for key, value in (metadata.get("labels") or {}).items():
-                    _discard(self._by_label, (metadata["namespace"], key, value), uid)
+                    _discard(self._pods_by_label, (metadata["namespace"], key, value), uid)
+                _discard(self._pods_by_owner, (str((owner_of(pod) or {}).get("uid")),), uid)
             if workload := self.workloads.pop(uid, None):
                 self._drop_selector(uid)
-                self._children.pop(uid, None)
-                _discard(self._children, str((owner_of(workload.item) or {}).get("uid")), uid)
+                self._children.pop((uid,), None)
+                _discard(self._children, (str((owner_of(workload.item) or {}).get("uid")),), uid)
+        return forgotten
 
-    def is_top(self, item: Object) -> bool:
-        """Whether nobody that is watched owns it: then its own word counts."""
+    def top_of(self, item: Object) -> Workload | None:
+        """The topmost workload that a workload or pod belongs to, perhaps itself: its word counts.
+
+        An owner of a kind that may not be read is passed over where a readable one further up claims the item by
+        its labels; where none does, it stands for itself, without a word of its own.
+        """
+        found = self.workloads.get(str(item["metadata"]["uid"]))
+        for _ in range(_DEEPEST):
+            above = self._above(item)
+            if above is None:
+                break
+            found, item = above, above.item
+        else:
+            return found
         owner = owner_of(item)
-        return owner is None or _group_and_kind(owner) not in self.kinds | _MADE_BETWEEN
+        waits = owner is not None and self._is_readable(owner, item) and BY_OWNER[_group_and_kind(owner)].kind != "Pod"
+        return None if waits else found
 
     def family(self, workload: Workload) -> list[Workload]:
         """A workload and everything it made, the workload first."""
         found, asked = [workload], {workload.uid}
         for each in found:
-            for uid in self._children.get(each.uid, ()):
+            for uid in self._children.get((each.uid,), ()):
                 if uid in self.workloads and uid not in asked:
                     asked.add(uid)
                     found.append(self.workloads[uid])
         return found
 
+    def attempt_of(self, workload: Workload) -> int:
+        """How often a workload was started again, from 0."""
+        return self._restarts_of(workload, self._all_pods(workload)) + evictions_of(self._family_items(workload))
+
     def pods_of(self, workload: Workload) -> list[Object]:
         """The pods of a workload and of everything it made, of its present attempt."""
+        pods = self._all_pods(workload)
+        restarts = self._restarts_of(workload, pods)
+        return [pod for pod in pods if is_of_attempt(workload.kind, workload.item, pod, restarts)] or pods
+
+    def earlier_pods_of(self, workload: Workload) -> list[Object]:
+        """The pods of its attempts before, as far as they are remembered."""
+        present = {pod["metadata"]["uid"] for pod in self.pods_of(workload)}
+        return [pod for pod in self._all_pods(workload) if pod["metadata"]["uid"] not in present]
+
+    def _restarts_of(self, workload: Workload, pods: list[Object]) -> int:
+        return restarts_of(workload.kind, self._family_items(workload), pods)
+
+    def _family_items(self, workload: Workload) -> list[tuple[Kind, Object]]:
+        return [(each.kind, each.item) for each in self.family(workload)]
+
+    def _all_pods(self, workload: Workload) -> list[Object]:
         if workload.kind.kind == "Pod":
             return [self.pods.get(workload.uid, workload.item)]
-        uids: dict[str, None] = {}
+        owned: dict[str, None] = {}
+        selected: dict[str, None] = {}
         for each in self.family(workload):
-            selector = _selector(each)
-            if selector:
-                uids.update(self._by_label.get(selector, {}))
-        pods = [self.pods[uid] for uid in uids if uid in self.pods]
-        now = [pod for pod in pods if _is_of_attempt(pod, workload.attempt)]
-        return now if workload.attempt and now else pods
+            owned.update(self._pods_by_owner.get((each.uid,), {}))
+            if selector := _selector(each):
+                selected.update(self._pods_by_label.get(selector, {}))
+        if workload.kind.kind == "Workload":  # of a single pod, which owns it
+            owned[str((owner_of(workload.item) or {}).get("uid"))] = None
+        namesake = {uid for uid in selected if uid not in owned and self._is_of_namesake(uid, workload)}
+        return [self.pods[uid] for uid in {**owned, **selected} if uid in self.pods and uid not in namesake]
 
-    def workload_of(self, pod: Object) -> Workload | None:
-        """The topmost workload that a pod belongs to."""
-        metadata = pod["metadata"]
-        if metadata["uid"] in self.workloads:
-            return self.workloads[metadata["uid"]]
-        tops = list(self._tops(metadata["namespace"], (metadata.get("labels") or {}).items()))
-        return tops[0] if tops else None
+    def _is_of_namesake(self, uid: str, workload: Workload) -> bool:
+        """Whether a pod that bears a workload's name belongs to another that had the name before."""
+        top = self.top_of(self.pods[uid]) if uid in self.pods else None
+        return top is not None and top.kind is workload.kind and top.uid != workload.uid
 
-    def _tops(self, namespace: str, labels: Iterable[tuple[str, str]]) -> Iterator[Workload]:
-        for key, value in labels:
-            for uid in self._by_selector.get((namespace, key, value), ()):
-                workload = self.workloads[uid]
-                for _ in range(6):
-                    owner = owner_of(workload.item)
-                    above = self.workloads.get(str(owner.get("uid"))) if owner else None
-                    if above is None:
-                        break
-                    workload = above
-                if self.is_top(workload.item):
-                    yield workload
+    def _above(self, item: Object) -> Workload | None:
+        owner = owner_of(item)
+        if owner and str(owner.get("uid")) in self.workloads:
+            return self.workloads[str(owner.get("uid"))]
+        if owner and self._is_readable(owner, item):
+            return None  # it will be seen, or is long gone
+        claiming = self._claiming(item)
+        if claiming or owner is None or _group_and_kind(owner) not in BY_OWNER:
+            return claiming
+        return self._stand_in(owner, item) if BY_OWNER[_group_and_kind(owner)].kind != "Pod" else None
+
+    def _claiming(self, item: Object) -> Workload | None:
+        """The workload whose selector an item's labels match; of several of one name, the one that is there."""
+        metadata = item["metadata"]
+        found = [
+            self.workloads[uid]
+            for key, value in (metadata.get("labels") or {}).items()
+            for uid in self._by_selector.get((metadata["namespace"], key, value), ())
+            if uid != metadata["uid"]
+        ]
+        return min(found, key=lambda each: self.is_gone(each.uid), default=None)
+
+    def _is_readable(self, owner: Object, item: Object) -> bool:
+        kind = BY_OWNER.get(_group_and_kind(owner))
+        namespace = item["metadata"].get("namespace")
+        return kind is not None and not {(kind, namespace), (kind, None)} & self._unreadable
+
+    def _stand_in(self, owner: Object, item: Object) -> Workload:
+        kind = BY_OWNER[_group_and_kind(owner)]
+        metadata = {"name": owner.get("name"), "uid": owner.get("uid"), "namespace": item["metadata"]["namespace"]}
+        workload = Workload(kind, {"kind": owner.get("kind"), "metadata": metadata}, unread=True)
+        self.put(workload)
+        return workload
 
     def _drop_selector(self, uid: str) -> None:
         selector = self._selectors.pop(uid, None)
@@ -175,33 +240,28 @@ def owner_of(item: Object) -> Object | None:
     return None
 
 
-def kind_names(kind: Kind) -> tuple[str, str]:
-    """A kind's group and name, as references to owners give them."""
-    return next(names for names, row in BY_OWNER.items() if row is kind)
+def speaking(family: list[Workload]) -> Iterator[Workload]:
+    """Those of a family that have a word of their own, and no text elsewhere."""
+    return (each for each in family if each.kind.kind != "Pod" and not each.unread)
 
 
 def _group_and_kind(owner: Object) -> tuple[str, str]:
-    group, slash, _ = str(owner.get("apiVersion")).partition("/")
-    return (group if slash else ""), str(owner.get("kind"))
+    group, slash, _ = str(owner.get("apiVersion", "")).partition("/")
+    return (group if slash else "", str(owner.get("kind")))
 
 
-def _selector(workload: Workload) -> tuple[str, str, str] | None:
-    if not workload.kind.selector:
-        return None
-    key, _, value = workload.kind.pods(workload.item).partition("=")
-    return (workload.namespace, key, value) if value else None
+def _selector(workload: Workload) -> tuple[str, ...] | None:
+    key, equals, value = workload.kind.pods(workload.item).partition("=")
+    return (workload.namespace, key, value) if equals and value else None
 
 
-def _is_of_attempt(pod: Object, attempt: int) -> bool:
-    told = inside(pod, "metadata", "labels", _RESTART)
-    return told is None or told == str(attempt)
+def _add(index: _Index, key: tuple[str, ...], uid: str) -> None:
+    index.setdefault(key, {})[uid] = None
 
 
-def _discard(
-    index: dict[str, dict[str, None]] | dict[tuple[str, str, str], dict[str, None]], key: object, uid: str
-) -> None:
-    found = index.get(key)  # type: ignore[call-overload]
+def _discard(index: _Index, key: tuple[str, ...], uid: str) -> None:
+    found = index.get(key)
     if found is not None:
         found.pop(uid, None)
         if not found:
-            del index[key]  # type: ignore[arg-type]
+            del index[key]

@@ -8,10 +8,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from hooks.kubernetes.api import Object
-from hooks.kubernetes.kinds import Kind, inside
+from hooks.kubernetes.kinds import Kind, inside, number
 
 LABEL = "firstfault/watch"
-"""On a bare pod: watch it."""
+"""On a bare pod, or a RayCluster of its own: watch it."""
+_DEACTIVATED = "DeactivatedDueTo"
+_IN_OTHER_WORDS = {"MaximumExecutionTimeExceeded": "DeadlineExceeded"}
 
 _BY_PLATFORM = ("PreemptionByScheduler", "DeletionByTaintManager", "EvictionByEvictionAPI", "DeletionByPodGC",
                 "TerminationByKubelet")  # fmt: skip
@@ -29,18 +31,40 @@ class Ending:
 
 def ending_of(kind: Kind, item: Object) -> Ending | None:
     """How it ended; None while it has not. What a person deleted before it failed was stopped, not failed."""
-    if kind.kind == "Pod" and inside(item, "metadata", "labels", LABEL) not in ("true", "yes", "1"):
+    if kind.only_labelled and not is_labelled(item):
         return None
     status = item.get("status") or {}
     said = list(_words(kind, status))
+    if any(word in kind.rules.again for word, _ in said):
+        said = []
     for outcome in ("failed", "well", "stopped", "ending"):
         for word, condition in said:
-            if word in getattr(kind.rules, outcome):
+            if word in _words_of(kind, outcome, status):
                 ending = Ending(outcome, *_why(kind, status, condition), _when(kind, item, condition))
                 return _unless_deleted(kind, item, ending)
     if item.get("metadata", {}).get("deletionTimestamp"):
         return Ending("stopped", "Deleted")
     return None
+
+
+def deactivation_of(item: Object) -> Ending | None:
+    """How a queue ended for good what it had admitted; None where it did not, or a person asked for it."""
+    for condition in inside(item, "status", "conditions") or ():
+        reason = str(condition.get("reason") or "")
+        if (
+            (condition.get("type"), condition.get("status")) == ("Evicted", "True")
+            and reason.startswith(_DEACTIVATED)
+            and inside(item, "spec", "active") is False
+        ):
+            why = reason.removeprefix(_DEACTIVATED)
+            when = time_of(condition.get("lastTransitionTime"))
+            return Ending("failed", _IN_OTHER_WORDS.get(why, why), str(condition.get("message") or ""), when)
+    return None
+
+
+def is_labelled(item: Object) -> bool:
+    """Whether somebody asked for this one to be watched."""
+    return inside(item, "metadata", "labels", LABEL) in ("true", "yes", "1")
 
 
 def time_of(text: Any) -> datetime | None:
@@ -77,6 +101,13 @@ def _words(kind: Kind, status: Object) -> Iterator[tuple[str, Object]]:
                     yield str(condition.get("type")), condition
         elif word := inside(status, *field.split(".")):
             yield str(word), {}
+
+
+def _words_of(kind: Kind, outcome: str, status: Object) -> tuple[str, ...]:
+    words: tuple[str, ...] = getattr(kind.rules, outcome)
+    if kind.rules.aborted and outcome == ("failed" if number(status.get("failed"), 0) else "stopped"):
+        return words + kind.rules.aborted
+    return words
 
 
 def _why(kind: Kind, status: Object, condition: Object) -> tuple[str, str]:

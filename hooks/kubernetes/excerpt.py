@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Iterator
 
-TROUBLE = re.compile(
-    rb"(?i)error|exception|traceback|fatal|abort|killed|segfault|signal|timed? ?out|panic|out of memory|\boom\b|\bxid\b|"
-    rb"nccl warn|failed|refused|\bnan\b|unreachable|no space|stale|core dumped|exit ?code|assert"
-)
+_WORDS = tuple(
+    word.encode()
+    for word in (
+        "error", "exception", "traceback", "fatal", "abort", "killed", "segfault", "signal", "timeout", "time out", "timed out",
+        "panic", "out of memory", "oom", "xid", "nccl warn", "failed", "refused", "nan", "unreachable", "no space",
+        "stale", "core dumped", "exit code", "exitcode", "assert",
+    )
+)  # fmt: skip
+"""Lower case. Looked for by whole blocks first: most blocks of a training log have none, and are passed over quickly."""
+_SHORT = frozenset((b"oom", b"xid", b"nan"))  # parts of many other words
+_ALONE = re.compile(rb"\b(?:oom|xid|nan)\b")
 _BEFORE, _AFTER = 4, 40  # lines kept round one that looks like trouble
 _LONGEST = 16 << 10  # bytes of a line
+_BLOCK = 64 << 10  # bytes looked at together
 
 
 class Excerpt:
@@ -27,57 +36,72 @@ class Excerpt:
         self._early: list[tuple[int, bytes]] = []
         self._late = _Ring(budget // 8)
         self._room, self._early_room = budget // 4, budget // 8
-        self._near: deque[tuple[int, bytes]] = deque(maxlen=_BEFORE)
+        self._before: tuple[int, bytes] = (0, b"")  # the block before, and the number of its first line
         self._follow = 0
-        self._number = 0
+        self._number = self._head_lines = 0
         self._rest = b""
 
     def feed(self, piece: bytes) -> None:
         """Take the next bytes."""
         self.read += len(piece)
-        *lines, self._rest = (self._rest + piece).split(b"\n")
-        for line in lines:
-            self._take(line + b"\n")
-        if len(self._rest) > 4 * _LONGEST:  # a progress bar that never ends its line
-            self._take(self._rest + b"\n")
-            self._rest = b""
+        self._rest += piece
+        while len(self._rest) >= _BLOCK:  # always cut at the same places, however the bytes arrive
+            cut = self._rest.rfind(b"\n", 0, _BLOCK) + 1
+            if cut:
+                block, self._rest = self._rest[:cut], self._rest[cut:]
+            else:  # a progress bar that never ends its line
+                block, self._rest = self._rest[:_BLOCK] + b"\n", self._rest[_BLOCK:]
+            self._take(block)
+
+    @property
+    def lines(self) -> int:
+        """Lines taken, about."""
+        return self._number
 
     def text(self) -> bytes:
         """What was kept, in order."""
         if self._rest:
-            self._take(self._rest + b"\n")
+            self._take(self._rest if self._rest.endswith(b"\n") else self._rest + b"\n")
             self._rest = b""
-        lines = list(enumerate(self._head))
-        lines += sorted({*self._early, *self._late.lines, *self._tail.lines})
-        pieces: list[bytes] = []
-        last = -1
-        for number, line in lines:
+        pieces, last = list(self._head), self._head_lines - 1
+        for number, line in sorted({*self._early, *self._late.lines(), *self._tail.lines()}):
             if number > last + 1:
                 pieces.append(b"[firstfault: %d lines left out]\n" % (number - last - 1))
             pieces.append(line)
             last = number
         return b"".join(pieces)
 
-    def _take(self, line: bytes) -> None:
-        if len(line) > _LONGEST:
-            line = line[: _LONGEST // 2] + b" [...] " + line[-_LONGEST // 2 :]
-        number, self._number = self._number, self._number + 1
+    def _take(self, block: bytes) -> None:
+        if any(b"\n" not in block[start : start + _LONGEST] for start in range(0, len(block) - _LONGEST, _LONGEST)):
+            block = b"".join(map(_shortened, block.splitlines(keepends=True)))
+        first, self._number = self._number, self._number + block.count(b"\n")
         if self._room > 0:
-            self._room -= len(line)
-            if self._room >= 0:
-                self._head.append(line)
+            cut = len(block) if len(block) <= self._room else block.rfind(b"\n", 0, self._room) + 1
+            self._head.append(block[:cut])
+            self._room = self._room - cut if cut == len(block) else 0
+            first += block.count(b"\n", 0, cut)
+            self._head_lines, block = first, block[cut:]
+            if not block:
                 return
-        self._tail.add(number, line)
-        if TROUBLE.search(line):
-            for near in self._near:
-                self._keep(*near)
-            self._near.clear()
-            self._follow = _AFTER
-        if self._follow > 0:
-            self._follow -= 1
-            self._keep(number, line)
-        else:
-            self._near.append((number, line))
+        self._tail.add(first, block)
+        lower = block.lower()
+        if self._follow or any(word in lower for word in _WORDS):
+            self._keep_trouble(first, block, lower)
+        self._before = (first, block)
+
+    def _keep_trouble(self, first: int, block: bytes, lower: bytes) -> None:
+        lines = [*_lines(*self._before)][-_BEFORE:] + list(_lines(first, block))
+        begin = len(lines) - block.count(b"\n")
+        kept = 0  # index of the first line not kept yet
+        for at, low in enumerate(lower.split(b"\n")[:-1], begin):
+            if any(word in low and (word not in _SHORT or _ALONE.search(low)) for word in _WORDS):
+                for near in lines[max(kept, at - _BEFORE) : at]:
+                    self._keep(*near)
+                kept, self._follow = at, _AFTER
+            if self._follow > 0:
+                self._follow -= 1
+                self._keep(*lines[at])
+                kept = at + 1
 
     def _keep(self, number: int, line: bytes) -> None:
         if self._early_room >= len(line):
@@ -89,14 +113,31 @@ class Excerpt:
 
 
 class _Ring:
-    """The last lines, of so many bytes."""
+    """The last lines, of so many bytes, in blocks with the number of their first line."""
 
     def __init__(self, budget: int) -> None:
-        self.lines: deque[tuple[int, bytes]] = deque()
+        self._blocks: deque[tuple[int, bytes]] = deque()
         self._budget, self._size = budget, 0
 
-    def add(self, number: int, line: bytes) -> None:
-        self.lines.append((number, line))
-        self._size += len(line)
-        while self._size > self._budget and len(self.lines) > 1:
-            self._size -= len(self.lines.popleft()[1])
+    def add(self, number: int, block: bytes) -> None:
+        self._blocks.append((number, block))
+        self._size += len(block)
+        while self._size - len(self._blocks[0][1]) >= self._budget:
+            self._size -= len(self._blocks.popleft()[1])
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        over = self._size - self._budget
+        for block in self._blocks:
+            for number, line in _lines(*block):
+                if over > 0:
+                    over -= len(line)
+                else:
+                    yield number, line
+
+
+def _lines(first: int, block: bytes) -> Iterator[tuple[int, bytes]]:
+    return enumerate((line + b"\n" for line in block.split(b"\n")[:-1]), first)
+
+
+def _shortened(line: bytes) -> bytes:
+    return line if len(line) <= _LONGEST else line[: _LONGEST // 2] + b" [...] " + line[-_LONGEST // 2 :]

@@ -21,6 +21,9 @@ class Figures:
         )
         self.waiting = Gauge("firstfault_watcher_waiting", "Failed workloads still being told", registry=self.registry)
         self.held = Gauge("firstfault_watcher_held_bytes", "Packed logs held in memory", registry=self.registry)
+        self.unreadable = Gauge(
+            "firstfault_watcher_unreadable", "Kinds that may not be read", ["kind", "namespace"], registry=self.registry
+        )
         self.leads = Gauge("firstfault_watcher_leads", "Whether this replica does the work", registry=self.registry)
 
 

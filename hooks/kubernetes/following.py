@@ -7,7 +7,7 @@ import json
 import logging
 import random
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 30.0  # seconds
 _ABSENT_PAUSE = 300.0  # seconds after which a collection that is not there, or not ours to read, is tried again
+_REFUSAL_PATIENCE = 60.0  # seconds for which what was readable may be refused before it counts as unreadable
 _HASTY = 1.0  # seconds; a server that ends a watch sooner is not asked again at once
 
 
@@ -38,8 +39,12 @@ class Collection:
     watch_seconds: int = 120  # after which the server ends a watch, and we go on
     absent_pause: float = _ABSENT_PAUSE
     first_pause: float = _FIRST_PAUSE
-    listed: asyncio.Event = field(default_factory=asyncio.Event)  # once the first list is through
+    listed: asyncio.Event = field(default_factory=asyncio.Event)  # once the first list is through, or refused
+    on_access: Callable[[ApiError | None], None] = lambda _: None  # told when it is refused, and when it is read
+    refusal_patience: float = _REFUSAL_PATIENCE
     relists: int = 0
+    _was_read: bool = False
+    _refused_since: float | None = None
     _known: dict[str, Object] = field(default_factory=dict)  # by uid
     _version: str = ""
 
@@ -53,6 +58,9 @@ class Collection:
                     async with aclosing(self._list()) as found:
                         async for change in found:
                             yield change
+                    self._refused_since = None
+                    self._was_read = True
+                    self.on_access(None)
                     self.listed.set()
                 async with aclosing(self._watch()) as seen:
                     async for change in seen:
@@ -71,14 +79,24 @@ class Collection:
 
     def _pause(self, error: ApiError, failures: int) -> float:
         longest = _LONGEST_PAUSE
-        if error.refused:  # a server that starts refuses for a moment, too
+        level = logging.WARNING
+        if error.refused:
             longest = self.absent_pause
-            self.listed.set()  # nobody need wait for it
-            self._version = ""
+            self._note_refusal(error)
+            level = logging.WARNING if failures == 1 else logging.DEBUG
         pause: float = min(longest, self.first_pause * 2 ** min(failures - 1, 10))
         pause *= random.uniform(0.5, 1.0)  # noqa: S311 - many watchers must not come back in step
-        log.warning("%s: %s; going on in %.1f s", self.path, error, pause)
+        log.log(level, "%s: %s; going on in %.1f s", self.path, error, pause)
         return pause
+
+    def _note_refusal(self, error: ApiError) -> None:
+        """A server that starts refuses for a moment, too: what was read before is not given up at once."""
+        now = time.monotonic()
+        self._refused_since = self._refused_since or now
+        if not self._was_read or now - self._refused_since > self.refusal_patience:
+            self.on_access(error)
+        self._version = ""
+        self.listed.set()  # nobody need wait for it
 
     async def _list(self) -> AsyncGenerator[Change, None]:
         """Compare what is there with what was known: a watch that lost its place misses nothing but the way."""
@@ -113,6 +131,7 @@ class Collection:
             event = json.loads(line)
             kind, item = event["type"], event["object"]
         except (ValueError, KeyError, TypeError) as error:
+            self._version = ""  # from here it would come again
             raise ApiError(0, f"{self.path}: an event of the watch cannot be read") from error
         if kind == "ERROR":
             raise ApiError(int(item.get("code") or 0), str(item.get("message") or "the watch failed"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from hooks.kubernetes.api import Api, ApiError, Object
 from hooks.kubernetes.kinds import inside
@@ -12,19 +12,26 @@ from hooks.kubernetes.logs import PodLogs, ends_of, fetch
 
 log = logging.getLogger(__name__)
 
-_AT_ONCE = 8  # requests for logs
+AT_ONCE = 8
+"""Requests for logs at a time."""
 _MOST_NODES = 256
 
 
 class Gatherer:
-    """Holds the logs of pods that ended until they are told, the oldest dropped when `memory_bytes` are held."""
+    """Holds the logs of pods that ended until they are told, of no more than about `memory_bytes`.
 
-    def __init__(self, api: Api, pod_bytes: int, memory_bytes: int) -> None:
+    Where that is too little, what can be had again goes first: the logs of pods that are still there.
+    """
+
+    def __init__(
+        self, api: Api, pod_bytes: int, memory_bytes: int, is_gone: Callable[[str], bool] = lambda _: False
+    ) -> None:
         self._api = api
         self._pod_bytes = pod_bytes
         self._memory_bytes = memory_bytes
+        self._is_gone = is_gone
         self._held: dict[str, PodLogs] = {}  # by the pod's uid, the oldest first
-        self._room = asyncio.Semaphore(_AT_ONCE)
+        self._room = asyncio.Semaphore(AT_ONCE)
         self._busy: dict[str, asyncio.Lock] = {}
 
     @property
@@ -32,21 +39,20 @@ class Gatherer:
         """Bytes of packed logs in memory."""
         return sum(got.size for got in self._held.values())
 
-    async def logs(self, pod: Object) -> PodLogs:
+    async def logs(self, pod: Object, budget: int | None = None) -> PodLogs:
         """Return a pod's logs, fetched now unless nothing was added since they were fetched last."""
         uid = str(pod["metadata"]["uid"])
         async with self._busy.setdefault(uid, asyncio.Lock()), self._room:
             before = self._held.get(uid)
             if before and before.closed and before.ends == ends_of(pod):
                 return before
-            got = await fetch(self._api, pod, self._pod_bytes)
-            for remark in got.remarks:
-                log.info("%s", remark)
-            if before:  # what can no longer be had is kept as it was
-                got.logs = {**before.logs, **got.logs}
+            got = await fetch(self._api, pod, budget or self._pod_bytes, before.logs if before else None)
+            for (container, run), why in got.missing.items():
+                log.info("%s: log of %s, run %d: %s", pod["metadata"]["name"], container, run, why)
+            if before:
+                got = got.and_before(before)
             self._held.pop(uid, None)
             self._held[uid] = got
-        self._busy.pop(uid, None)
         self._make_room()
         return got
 
@@ -55,9 +61,11 @@ class Gatherer:
         return self._held.get(uid)
 
     def drop(self, uids: Iterable[str]) -> None:
-        """Let go of what was told."""
+        """Let go of what was told, or will never be."""
         for uid in uids:
             self._held.pop(uid, None)
+            if (lock := self._busy.get(uid)) and not lock.locked():
+                del self._busy[uid]
 
     async def events(self, namespace: str, names: set[tuple[str, str]]) -> list[Object]:
         """Return the events about objects, given by kind and name, of a namespace; none where they may not be read."""
@@ -81,8 +89,9 @@ class Gatherer:
         names = {("Node", node) for node in nodes}
         return [event for event in found if _about(event) in names]
 
-    async def nodes(self, names: Sequence[str]) -> list[Object]:
-        """Return nodes by name, those that are there and may be read."""
+    async def nodes(self, names: Sequence[str]) -> tuple[list[Object], list[str]]:
+        """Return nodes by name, those that are there and may be read, and the names of those that are no more."""
+        lost = []
 
         async def one(name: str) -> Object | None:
             async with self._room:
@@ -90,17 +99,23 @@ class Gatherer:
                     return await self._api.get(f"/api/v1/nodes/{name}")
                 except ApiError as error:
                     log.info("node %s: %s", name, error)
+                    if error.status == 404:
+                        lost.append(name)
                     return None
 
         found = await asyncio.gather(*(one(name) for name in names[:_MOST_NODES]))
-        return [node for node in found if node]
+        return [node for node in found if node], sorted(lost)
 
     def _make_room(self) -> None:
         size = self.held_bytes
-        while size > self._memory_bytes and len(self._held) > 1:
-            uid = next(iter(self._held))
+        if size <= self._memory_bytes:
+            return
+        log.warning("memory for logs is full (--memory-bytes): some are dropped")
+        again = [uid for uid in reversed(self._held) if not self._is_gone(uid)]
+        for uid in [*again, *(uid for uid in list(self._held) if self._is_gone(uid))]:
+            if size <= self._memory_bytes:
+                break
             size -= self._held.pop(uid).size
-            log.warning("memory for logs is full (--memory-bytes): the oldest are dropped")
 
 
 def _about(event: Object) -> tuple[str, str]:

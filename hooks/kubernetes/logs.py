@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from hooks.kubernetes.api import Api, ApiError, Object
 from hooks.kubernetes.excerpt import Excerpt
-from hooks.kubernetes.kinds import inside
+from hooks.kubernetes.kinds import inside, number
 
 _LINES = 500_000  # asked for at most, from the end
-_READ = 256 << 20  # bytes looked at for each container
+_READ = 256 << 20  # bytes looked at for each run of a container, from the first of those lines
+_END = 16 << 20  # about so many bytes are looked at again from the end, where that was not all
+_SECONDS = 600.0  # for one log, however slowly it comes
+_FIRST_RUNS, _LAST_RUNS = 2, 3  # of one container that are kept
+
+Run = tuple[str, int]
+"""A container's name, and how often it had been started again."""
 
 
 @dataclass(slots=True)
 class PodLogs:
-    """What was got of one pod: packed logs by the container's name, and what could not be had."""
+    """What was got of one pod: packed logs, and what could not be had."""
 
-    logs: dict[str, bytes] = field(default_factory=dict)  # gzip, by "container" or "container.previous"
-    remarks: list[str] = field(default_factory=list)
+    logs: dict[Run, bytes] = field(default_factory=dict)  # gzip
+    missing: dict[Run, str] = field(default_factory=dict)  # why
     ends: frozenset[str] = frozenset()  # the containers' ends that were seen when they were fetched
     closed: bool = False  # nothing in the pod ran any more: there will be no other
 
@@ -27,6 +34,14 @@ class PodLogs:
     def size(self) -> int:
         """Bytes held in memory."""
         return sum(map(len, self.logs.values()))
+
+    def and_before(self, before: PodLogs) -> PodLogs:
+        """Add what was got earlier: what can no longer be had is kept as it was."""
+        logs = {**before.logs, **self.logs}
+        runs = sorted(logs)
+        kept = [run for name in {run[0] for run in runs} for run in _ends([run for run in runs if run[0] == name])]
+        missing = {run: why for run, why in {**before.missing, **self.missing}.items() if run not in logs}
+        return PodLogs({run: logs[run] for run in runs if run in kept}, missing, self.ends, self.closed)
 
 
 def ends_of(pod: Object) -> frozenset[str]:
@@ -40,30 +55,69 @@ def ends_of(pod: Object) -> frozenset[str]:
     return frozenset(found)
 
 
-async def fetch(api: Api, pod: Object, budget: int) -> PodLogs:
-    """Fetch the logs of all containers of a pod, about `budget` bytes in all, before packing. Never raises ApiError."""
-    wanted = list(_wanted(pod))
+async def fetch(api: Api, pod: Object, budget: int, but: Mapping[Run, bytes] | None = None) -> PodLogs:
+    """Fetch the logs of all containers of a pod, about `budget` bytes in all, before packing. Never raises ApiError.
+
+    Runs that ended and are in `but` are not fetched again.
+    """
+    wanted = list(wanted_of(pod))
     got = PodLogs(ends=ends_of(pod), closed=inside(pod, "status", "phase") in ("Failed", "Succeeded"))
+    for name, run, previous in wanted:
+        if previous and but and (name, run) in but:
+            continue
+        excerpt, why = await _read(api, pod, name, previous, max(64 << 10, budget // len(wanted)))
+        if why:
+            got.missing[name, run] = why
+        if excerpt:
+            got.logs[name, run] = await asyncio.to_thread(gzip.compress, excerpt, 5)
+    return got
+
+
+def wanted_of(pod: Object) -> Iterator[tuple[str, int, bool]]:
+    """Containers that have run: name, which run, and whether that is the one before the last restart."""
+    init = {container.get("name") for container in inside(pod, "status", "initContainerStatuses") or ()}
+    for container in _statuses(pod):
+        name, state = str(container.get("name")), container.get("state") or {}
+        restarts = number(container.get("restartCount"), 0)
+        ended = state.get("terminated")
+        if name in init and ended and ended.get("exitCode") == 0:
+            continue  # it did its part
+        runs = "running" in state or bool(ended and ended.get("startedAt"))
+        if runs:
+            yield name, restarts, False
+        if inside(container, "lastState", "terminated"):
+            yield name, max(0, restarts - 1) if runs else restarts, True
+
+
+async def _read(api: Api, pod: Object, name: str, previous: bool, budget: int) -> tuple[bytes, str]:
+    """The decisive part of one log, and why it is not whole; empty where it is."""
+    excerpt, why = Excerpt(budget), ""
+    try:
+        async with asyncio.timeout(_SECONDS):
+            if await _feed(api, pod, name, previous, _LINES, excerpt):
+                return excerpt.text(), ""
+            lines = max(1, excerpt.lines * _END // excerpt.read)
+            end = Excerpt(budget // 2)
+            await _feed(api, pod, name, previous, lines, end)
+            return excerpt.text() + b"[firstfault: lines left out]\n" + end.text(), ""
+    except ApiError as error:
+        why = str(error)
+    except TimeoutError:
+        why = f"it did not come within {_SECONDS:.0f} s"
+    return excerpt.text(), why
+
+
+async def _feed(api: Api, pod: Object, name: str, previous: bool, lines: int, excerpt: Excerpt) -> bool:
     metadata = pod["metadata"]
     path = f"/api/v1/namespaces/{metadata['namespace']}/pods/{metadata['name']}/log"
-    for name, previous in wanted:
-        query: dict[str, str | int] = {"container": name, "tailLines": _LINES, "timestamps": "true"}
-        if previous:
-            query["previous"] = "true"
-        excerpt = Excerpt(max(64 << 10, budget // len(wanted)))
-        try:
-            async for piece in api.stream(path, query):
-                excerpt.feed(piece)
-                if excerpt.read > _READ:
-                    got.remarks.append(
-                        f"{metadata['name']}: log of {name} is longer than {_READ} bytes; its end is missing"
-                    )
-                    break
-        except ApiError as error:
-            got.remarks.append(f"{metadata['name']}: log of {name}{' before its restart' if previous else ''}: {error}")
-        if excerpt.read:
-            got.logs[f"{name}.previous" if previous else name] = gzip.compress(excerpt.text(), 5)
-    return got
+    query: dict[str, str | int] = {"container": name, "tailLines": lines, "timestamps": "true"}
+    if previous:
+        query["previous"] = "true"
+    async for piece in api.stream(path, query):
+        excerpt.feed(piece)
+        if excerpt.read > _READ:
+            return False
+    return True
 
 
 def _statuses(pod: Object) -> Iterator[Object]:
@@ -71,15 +125,5 @@ def _statuses(pod: Object) -> Iterator[Object]:
         yield from inside(pod, "status", field_) or ()
 
 
-def _wanted(pod: Object) -> Iterator[tuple[str, bool]]:
-    """Containers that have run: their name, and whether the run before the last restart is meant."""
-    init = {container.get("name") for container in inside(pod, "status", "initContainerStatuses") or ()}
-    for container in _statuses(pod):
-        name, state = str(container.get("name")), container.get("state") or {}
-        ended = state.get("terminated")
-        if name in init and ended and ended.get("exitCode") == 0:
-            continue  # it did its part
-        if "running" in state or (ended and ended.get("startedAt")):
-            yield name, False
-        if inside(container, "lastState", "terminated"):
-            yield name, True
+def _ends(runs: list[Run]) -> list[Run]:
+    return runs if len(runs) <= _FIRST_RUNS + _LAST_RUNS else runs[:_FIRST_RUNS] + runs[-_LAST_RUNS:]

@@ -33,6 +33,16 @@ class Seat:
         return str(self.pod["metadata"]["name"])
 
     @property
+    def uid(self) -> str:
+        """The pod's id."""
+        return str(self.pod["metadata"]["uid"])
+
+    @property
+    def made(self) -> str:
+        """When the pod was made, as the API writes it."""
+        return str(self.pod["metadata"].get("creationTimestamp") or "")
+
+    @property
     def node(self) -> str:
         """The node it was put on; empty where it found none."""
         return str(inside(self.pod, "spec", "nodeName") or "")
@@ -55,16 +65,16 @@ class Seating:
 
 def seat(kind: Kind, item: Object, pods: Sequence[Object]) -> Seating:
     """Give every pod of a workload its place, by labels that its controller wrote, or by its environment."""
-    groups = _groups(kind, item)
+    groups, quiet = _groups(kind, item), kind.quiet(item)
     digits = {id(pod): _digits(kind, pod) for pod in pods}
     by_group: dict[str, list[Sequence[int]]] = {}
     for pod in pods:
         found = digits[id(pod)]
         if found:
             by_group.setdefault(_group(kind, pod), []).append(found)
-    sizes = {name: size for name, size in groups if name not in kind.no_ranks}
+    sizes = {name: size for name, size in groups if name not in quiet}
     for name in sorted(by_group):
-        if name not in sizes and name not in kind.no_ranks:
+        if name not in sizes and name not in quiet:
             sizes[name] = len({tuple(found) for found in by_group[name]})
     before, first = {}, 0
     for name, size in sizes.items():
@@ -75,17 +85,26 @@ def seat(kind: Kind, item: Object, pods: Sequence[Object]) -> Seating:
         number = None
         if found and group in before:
             number = before[group] + _count(found, by_group[group], sizes[group])
-        elif group not in kind.no_ranks:
+        elif group not in quiet:
             number = _from_environment(pod)
-        if number is None and len(pods) == 1 and group not in kind.no_ranks:
+        if number is None and len(pods) == 1 and group not in quiet:
             number = 0
-        seats.append(Seat(pod, group, number, ranks_in(pod)))
-    seats.sort(key=lambda each: (each.number is None, each.number or 0, each.name))
+        seats.append(Seat(pod, group, number, _slots(kind, item) or ranks_in(pod)))
+    seats.sort(key=lambda each: (each.number is None, each.number or 0, each.made, each.name))
     return Seating(seats, *_shape(seats, first))
 
 
+def newest(seats: Sequence[Seat]) -> list[Seat]:
+    """Without pods that another replaced, in the order of their numbers."""
+    found = {
+        (each.number is None, each.number or 0, "" if each.number is not None else each.name): each
+        for each in sorted(seats, key=lambda each: each.made)
+    }
+    return [found[key] for key in sorted(found)]
+
+
 def _shape(seats: Sequence[Seat], pods: int) -> tuple[int | None, int | None, list[str]]:
-    placed = [each for each in seats if each.number is not None]
+    placed = [each for each in newest(seats) if each.number is not None]
     nodes = list(dict.fromkeys(each.node for each in (placed or seats) if each.node))
     each_holds = {each.ranks for each in placed}
     if not placed or len(each_holds) != 1:
@@ -100,6 +119,31 @@ def _shape(seats: Sequence[Seat], pods: int) -> tuple[int | None, int | None, li
     return (world if world <= _MOST else None), per_node, nodes
 
 
+def _slots(kind: Kind, item: Object) -> int:
+    told = inside(item, "spec", *kind.slots) if kind.slots else None
+    return told if isinstance(told, int) and 0 < told <= 1024 else 0
+
+
+def is_accelerator(resource: object) -> bool:
+    """Whether a resource's name is one of an accelerator."""
+    return _GPU.search(str(resource)) is not None
+
+
+def main_container(pod: Object) -> str:
+    """The container that trains: the one with accelerators, or that the pod calls its default, or the first."""
+    containers = inside(pod, "spec", "containers") or ()
+    names = [str(each.get("name")) for each in containers]
+    with_gpu = [
+        str(each.get("name"))
+        for each in containers
+        if any(is_accelerator(name) for name in inside(each, "resources", "limits") or {})
+    ]
+    default = _label(pod, "kubectl.kubernetes.io/default-container")
+    if len(with_gpu) == 1:
+        return with_gpu[0]
+    return default if default in names else names[0] if names else ""
+
+
 def ranks_in(pod: Object) -> int:
     """How many ranks a pod holds: what its command or environment says, else its accelerators, else one."""
     accelerators = 0
@@ -110,7 +154,7 @@ def ranks_in(pod: Object) -> int:
         if told.isdecimal() and 0 < int(told) <= 1024:
             return int(told)
         for name, amount in (inside(container, "resources", "limits") or {}).items():
-            if _GPU.search(str(name)) and str(amount).isdecimal():
+            if is_accelerator(name) and str(amount).isdecimal():
                 accelerators += int(amount)
     return max(1, min(accelerators, 1024))
 
@@ -132,15 +176,18 @@ def _label(pod: Object, name: str) -> str:
 
 
 def _group(kind: Kind, pod: Object) -> str:
-    return _label(pod, kind.group_label).lower() if kind.group_label else ""
+    return next((found.lower() for name in kind.group_labels if (found := _label(pod, name))), "")
 
 
 def _digits(kind: Kind, pod: Object) -> Sequence[int]:
     """A pod's number in its group as its labels count it; empty where they do not."""
+    if kind.numbered_by_name:
+        found = _NUMBER_AT_END.search(str(pod["metadata"]["name"])) if _group(kind, pod) != "launcher" else None
+        return [int(found[1])] if found else [0]
     told = [text for name in kind.index_labels if (text := _label(pod, name))]
     if told and all(text.isdecimal() and len(text) <= 7 for text in told):
         return [int(text) for text in told]
-    if kind.group_label and kind.index_labels and not told and _group(kind, pod):
+    if kind.group_labels and kind.index_labels and not told and _group(kind, pod):
         found = _NUMBER_AT_END.search(str(pod["metadata"]["name"]))
         return [int(found[1])] if found else ()
     return ()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -11,24 +11,25 @@ from hooks.kubernetes.api import Object
 from hooks.kubernetes.cluster import Workload
 from hooks.kubernetes.ending import Ending, disruption
 from hooks.kubernetes.kinds import inside
-from hooks.kubernetes.logs import PodLogs
-from hooks.kubernetes.ranks import Seat, Seating
+from hooks.kubernetes.ranks import Seat, Seating, main_container, newest
 
 CHANNEL = "firstfault/slack-channel"
 """The annotation by which a workload says where it is to be told."""
 _USERS = ("firstfault/user", "kubeflow.org/owner", "app.kubernetes.io/created-by")
 _QUEUES = ("kueue.x-k8s.io/queue-name", "volcano.sh/queue-name", "scheduling.volcano.sh/queue-name")
 _LONGEST_NAME = 190
+_SAYS_MORE = ("DeadlineExceeded",)
 
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """A container that ended badly."""
+    """A container that ended badly. One is `aside` when it only serves the one that trains."""
 
     reason: str
     exit_code: int
     signal: int | None
     finished: str
+    aside: bool
 
 
 def job_id(workload: Workload) -> str:
@@ -36,7 +37,7 @@ def job_id(workload: Workload) -> str:
     return f"{workload.namespace}/{workload.name}"[:_LONGEST_NAME] + f":{workload.uid[:8]}"
 
 
-def facts(workload: Workload, ending: Ending, seating: Seating) -> dict[str, Any]:
+def facts(workload: Workload, attempt: int, ending: Ending, seating: Seating) -> dict[str, Any]:
     """The job's facts, as in job.json."""
     item = workload.item
     notes = {**(inside(item, "metadata", "labels") or {}), **(inside(item, "metadata", "annotations") or {})}
@@ -48,14 +49,14 @@ def facts(workload: Workload, ending: Ending, seating: Seating) -> dict[str, Any
     found: dict[str, Any] = {
         "scheduler": "kubernetes",
         "job_id": job_id(workload),
-        "attempt": workload.attempt,
+        "attempt": attempt,
         "name": workload.name,
         "partition": workload.namespace,
         "user": next((str(notes[key]) for key in _USERS if notes.get(key)), None),
         "account": next((str(notes[key]) for key in _QUEUES if notes.get(key)), None),
         "comment": f"slack-channel={notes[CHANNEL]}" if notes.get(CHANNEL) else None,
         "state": "Pending" if ending.outcome == "ending" else "Failed",
-        "reason": _reason(ending, crash, pods),
+        "reason": _reason(ending, crash, [each.pod for each in newest(seating.seats)]),
         "exit_code": crash.exit_code if crash else None,
         "signal": crash.signal if crash else None,
         "nodes": seating.nodes,
@@ -69,33 +70,40 @@ def facts(workload: Workload, ending: Ending, seating: Seating) -> dict[str, Any
 
 
 def first_crash(pods: Sequence[Object]) -> Crash | None:
-    """The container that ended first of those that ended badly; those that were only told to stop come last."""
+    """The container that ended first of those that ended badly; those that were only told to stop, or serve, come last."""
     crashes = [crash for pod in pods for crash in _crashes(pod)]
-    return min(crashes, key=lambda crash: (crash.exit_code == 143, crash.finished or "~"), default=None)
+    return min(crashes, key=lambda crash: (crash.exit_code == 143, crash.aside, crash.finished or "~"), default=None)
 
 
-def log_files(seating: Seating, fetched: Mapping[str, PodLogs]) -> Iterator[tuple[str, bytes]]:
-    """The pods' logs by the names under which they are sent, packed; those of the lowest ranks first."""
-    for seat in seating.seats:
-        got = fetched.get(str(seat.pod["metadata"]["uid"]))
-        for container, packed in got.logs.items() if got else ():
-            yield _log_name(seat, container), packed
+def in_order_of_failing(seats: Sequence[Seat]) -> list[Seat]:
+    """Those that failed first come first, those that did not fail last."""
+    never = (2, "")
+
+    def when(seat: Seat) -> tuple[tuple[int, str], int]:
+        crash = first_crash([seat.pod])
+        failed = inside(seat.pod, "status", "phase") == "Failed"
+        order = (int(crash.exit_code == 143), crash.finished or "~") if crash else (1, "~") if failed else never
+        return order, seat.number if seat.number is not None else 1 << 21
+
+    return sorted(seats, key=when)
 
 
-def _log_name(seat: Seat, container: str) -> str:
-    """`gpu-n17/rank-3.llm-worker-2.pytorch.log`: a rank's number only where the pod holds one rank."""
-    main = {each.get("name") for each in inside(seat.pod, "spec", "containers") or ()}
-    alone = len(main) == 1 and container.removesuffix(".previous") in main
-    if seat.group == "launcher":
-        what = "launcher"
-    elif seat.number is not None and seat.rank is not None and alone:
-        what = f"rank-{seat.rank}"
-    else:
-        what = "pod"
-    return f"{seat.node[:63] or 'no-node'}/{what}.{seat.name[:70]}.{container[:50]}.log"
+def was_taken(pod: Object, gone: bool) -> bool:
+    """Whether a pod went with its node: the platform says so, or it is `gone` and nobody saw its containers end."""
+    taken = disruption(pod)
+    if taken:
+        return taken.get("reason") in ("DeletionByTaintManager", "DeletionByPodGC")
+    ended = any(inside(each, "state", "terminated") for each in inside(pod, "status", "containerStatuses") or ())
+    return gone and not ended and inside(pod, "status", "phase") == "Running"
 
 
 def _crashes(pod: Object) -> Iterator[Crash]:
+    main = main_container(pod)
+    serving = {
+        each.get("name")
+        for each in inside(pod, "spec", "initContainers") or ()
+        if each.get("restartPolicy") == "Always"
+    }
     for field in ("initContainerStatuses", "containerStatuses"):
         for container in inside(pod, "status", field) or ():
             for state in ("state", "lastState"):
@@ -103,7 +111,9 @@ def _crashes(pod: Object) -> Iterator[Crash]:
                 code = ended.get("exitCode") if ended else None
                 if isinstance(code, int) and code != 0:
                     told = ended.get("signal") or (code - 128 if 128 < code < 160 else None)
-                    yield Crash(str(ended.get("reason") or ""), code, told, str(ended.get("finishedAt") or ""))
+                    name, when = container.get("name"), str(ended.get("finishedAt") or "")
+                    aside = name in serving or (field == "containerStatuses" and name != main)
+                    yield Crash(str(ended.get("reason") or ""), code, told, when, aside)
 
 
 def _reason(ending: Ending, crash: Crash | None, pods: Sequence[Object]) -> str:
@@ -115,7 +125,7 @@ def _reason(ending: Ending, crash: Crash | None, pods: Sequence[Object]) -> str:
         taken = disruption(pod)
         if taken and taken.get("reason") == "PreemptionByScheduler":
             return "Preempted"
-    if crash and crash.reason == "OOMKilled":
+    if crash and crash.reason == "OOMKilled" and ending.reason not in _SAYS_MORE:
         return crash.reason
     return ending.reason
 

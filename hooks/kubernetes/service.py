@@ -18,6 +18,8 @@ REPORTER = "firstfault-watcher"
 """Replicas take over from each other, so all of them are one reporter."""
 ROLE = "node"
 """One reporter sends the logs of all nodes: when it is through, there is nothing to wait for."""
+_IN_PART = "controller"
+"""Its report says that there is something to go by, and more to come."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # seconds
 _SECONDS = 120.0
 
@@ -55,7 +57,7 @@ class Service:
     async def is_told(self, incident: str, state: str) -> bool:
         """Whether all of this was sent before, perhaps by another watcher. Raises RefusedError."""
         seen = await self._until_answered("GET", f"/v1/incidents/{incident}")
-        complete = any(report["completed_at"] for report in seen["reports"])
+        complete = any(report["completed_at"] for report in seen["reports"] if report["role"] == ROLE)
         return complete and seen["job"].get("state") == state
 
     async def send_log(self, incident: str, name: str, packed: bytes) -> None:
@@ -63,9 +65,9 @@ class Service:
         path = f"/v1/incidents/{incident}/logs/{quote(name)}"
         await self._until_answered("PUT", path, packed, {"Content-Encoding": "gzip"})
 
-    async def complete(self, incident: str, job: Mapping[str, Any]) -> None:
-        """Say that all was sent. Raises RefusedError."""
-        document = {"reporter": REPORTER, "role": ROLE, "job": job}
+    async def complete(self, incident: str, job: Mapping[str, Any], in_part: bool = False) -> None:
+        """Say that all was sent or, `in_part`, what is worth reading before the rest. Raises RefusedError."""
+        document = {"reporter": REPORTER, "role": _IN_PART if in_part else ROLE, "job": job}
         await self._until_answered("POST", f"/v1/incidents/{incident}/complete", _body(document))
 
     async def _until_answered(

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from hooks.kubernetes.api import Object
 from hooks.kubernetes.ending import Ending, time_of
-from hooks.kubernetes.kinds import inside
+from hooks.kubernetes.kinds import inside, number
 
 _WAITING = frozenset(
     "ImagePullBackOff ErrImagePull ErrImageNeverPull InvalidImageName CreateContainerConfigError CreateContainerError "
     "RunContainerError".split()
 )
+_LOOP = "CrashLoopBackOff"
+_OFTEN = 3  # restarts that are no accident
 
 
 def stuck(
@@ -37,18 +39,39 @@ def stuck(
     return None
 
 
+def looping(pods: Sequence[Object], seconds: float, now: datetime | None = None) -> Ending | None:
+    """Say so when a pod older than `seconds` ends and is started again, over and over: nobody may ever give it up."""
+    moment = now or datetime.now(UTC)
+    for pod in pods:
+        since = time_of(inside(pod, "metadata", "creationTimestamp"))
+        if since is None or (moment - since).total_seconds() < seconds or inside(pod, "metadata", "deletionTimestamp"):
+            continue
+        for container in _statuses(pod):
+            waiting = inside(container, "state", "waiting") or {}
+            if waiting.get("reason") == _LOOP and number(container.get("restartCount"), 0) >= _OFTEN:
+                return Ending("failed", _LOOP, str(waiting.get("message") or ""), moment)
+    return None
+
+
 def may_be_stuck(pod: Object) -> bool:
-    """Whether a pod waits to start."""
-    return inside(pod, "status", "phase") == "Pending" and not inside(pod, "metadata", "deletionTimestamp")
+    """Whether a pod waits to start, or to start again."""
+    if inside(pod, "metadata", "deletionTimestamp"):
+        return False
+    waits = (inside(container, "state", "waiting", "reason") == _LOOP for container in _statuses(pod))
+    return inside(pod, "status", "phase") == "Pending" or any(waits)
 
 
 def _cannot_start(pod: Object) -> tuple[str, str] | None:
-    for field in ("initContainerStatuses", "containerStatuses"):
-        for container in inside(pod, "status", field) or ():
-            waiting = inside(container, "state", "waiting") or {}
-            if waiting.get("reason") in _WAITING:
-                return str(waiting["reason"]), str(waiting.get("message") or "")
+    for container in _statuses(pod):
+        waiting = inside(container, "state", "waiting") or {}
+        if waiting.get("reason") in _WAITING:
+            return str(waiting["reason"]), str(waiting.get("message") or "")
     return None
+
+
+def _statuses(pod: Object) -> Iterator[Object]:
+    for field in ("initContainerStatuses", "containerStatuses"):
+        yield from inside(pod, "status", field) or ()
 
 
 def _has_no_node(pod: Object) -> tuple[str, str] | None:

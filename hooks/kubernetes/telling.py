@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from hooks.kubernetes.api import Object
 from hooks.kubernetes.ending import disruption
 from hooks.kubernetes.kinds import inside
+from hooks.kubernetes.ranks import is_accelerator
 
 LIMIT = 4 << 20
 """Bytes of one text at most."""
@@ -23,17 +24,26 @@ def describe_pods(pods: Iterable[Object]) -> bytes:
     return _text("\n".join(_pod(pod)) for pod in pods)
 
 
-def describe_nodes(nodes: Iterable[Object]) -> bytes:
-    """The conditions and taints of nodes."""
-    return _text("\n".join(_node(node)) for node in nodes)
+def describe_nodes(nodes: Iterable[Object], gone: Iterable[str] = (), took: Container[str] = ()) -> bytes:
+    """The conditions, taints and accelerators of nodes, and which are no longer there.
+
+    Nodes come and go: one is lost only if it `took` pods with it.
+    """
+    told = ["\n".join(_node(node)) for node in nodes]
+    for name in gone:
+        words = (
+            "NodeLost: it left the cluster, and its pods with it" if name in took else "removed from the cluster since"
+        )
+        told.append(f"Name:         {_one_line(name)}\nStatus:       {words}\n")
+    return _text(told)
 
 
-def describe_workload(kind: str, items: Sequence[Object]) -> bytes:
+def describe_workload(items: Sequence[tuple[str, Object]]) -> bytes:
     """The conditions of the workload and of what speaks for it, in their own words."""
     parts = []
-    for item in items:
+    for kind, item in items:
         metadata = item.get("metadata", {})
-        lines = [f"{item.get('kind') or kind}: {metadata.get('namespace')}/{metadata.get('name')}"]
+        lines = [f"{kind}: {metadata.get('namespace')}/{metadata.get('name')}"]
         status = item.get("status") or {}
         lines += [f"  {name}: {_one_line(status[name])}" for name in _SAID if isinstance(status.get(name), str | int)]
         if isinstance(status.get("state"), dict):
@@ -94,6 +104,11 @@ def _container(container: Object, limits: Mapping[Any, Object]) -> Iterator[str]
                 if state.get(key) not in (None, ""):
                     yield f"      {label + ':':<13} {_one_line(state[key])}"
     yield f"    Restart Count:  {container.get('restartCount', 0)}"
+    for resource in container.get("allocatedResourcesStatus") or ():
+        for device in resource.get("resources") or ():
+            if device.get("health") not in ("Healthy", None):
+                words = f"{resource.get('name')} {device.get('resourceID')} is {device.get('health')}"
+                yield f"    Device:         {_one_line(words)}"
     if limits.get(name):
         yield "    Limits:"
         yield from (f"      {key + ':':<16} {value}" for key, value in sorted(limits[name].items()))
@@ -104,8 +119,12 @@ def _node(node: Object) -> Iterator[str]:
     if inside(node, "spec", "unschedulable"):
         yield "Unschedulable: true"
     for taint in inside(node, "spec", "taints") or ():
-        yield f"Taint:        {taint.get('key')}={taint.get('value', '')}:{taint.get('effect')}"
+        words = f"{taint.get('key')}={taint.get('value') or ''}:{taint.get('effect')}"
+        yield f"Taint:        {_one_line(words)}"
     yield from _conditions(node.get("status") or {})
+    there, usable = inside(node, "status", "capacity") or {}, inside(node, "status", "allocatable") or {}
+    for name in sorted(name for name in there if is_accelerator(name)):
+        yield f"Accelerators: {_one_line(name)} {_one_line(usable.get(name, 0))} of {_one_line(there[name])} usable"
     yield ""
 
 

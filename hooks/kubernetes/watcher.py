@@ -1,9 +1,8 @@
-"""Watches workloads and their pods, and tells the service of each that failed, once."""
+"""Watches workloads and their pods, and has the service told of each that failed, once."""
 
 from __future__ import annotations
 
 import asyncio
-import gzip
 import logging
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
@@ -11,19 +10,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 from hooks.kubernetes.api import Api, ApiError, Object
-from hooks.kubernetes.cluster import Cluster, Workload, kind_names
-from hooks.kubernetes.ending import Ending, deleted_at, disruption, ending_of
+from hooks.kubernetes.cluster import Cluster, Workload
+from hooks.kubernetes.ending import Ending, deactivation_of, deleted_at, disruption, ending_of, is_labelled, time_of
 from hooks.kubernetes.figures import Figures
 from hooks.kubernetes.following import Change, Collection
 from hooks.kubernetes.gathering import Gatherer
 from hooks.kubernetes.kinds import KINDS, Kind, inside
 from hooks.kubernetes.logs import ends_of
-from hooks.kubernetes.ranks import seat
-from hooks.kubernetes.report import facts, first_crash, log_files
+from hooks.kubernetes.report import first_crash
+from hooks.kubernetes.reporting import Reporter
 from hooks.kubernetes.service import RefusedError, Service
 from hooks.kubernetes.settings import Settings
-from hooks.kubernetes.stuck import may_be_stuck, stuck
-from hooks.kubernetes.telling import describe_nodes, describe_pods, describe_workload, list_events
+from hooks.kubernetes.stuck import looping, may_be_stuck, stuck
 
 log = logging.getLogger(__name__)
 
@@ -36,11 +34,11 @@ class Watcher:
 
     def __init__(self, api: Api, service: Service, settings: Settings, figures: Figures | None = None) -> None:
         self._api = api
-        self._service = service
         self._settings = settings
         self._figures = figures or Figures()
         self._cluster = Cluster()
-        self._gatherer = Gatherer(api, settings.pod_bytes, settings.memory_bytes)
+        self._gatherer = Gatherer(api, settings.pod_bytes, settings.memory_bytes, self._cluster.is_gone)
+        self._reporter = Reporter(service, settings, self._cluster, self._gatherer, self._figures)
         self._told: set[tuple[str, int, str]] = set()  # uid, attempt and state
         self._tasks: set[asyncio.Task[None]] = set()
         self._followed: dict[str, list[Collection]] = {}  # by the kind's name
@@ -74,17 +72,16 @@ class Watcher:
     async def _discover(self, group: asyncio.TaskGroup) -> None:
         """Follow the kinds that are installed and not followed yet."""
         for kind in KINDS:
-            if kind.kind in self._followed:
-                continue
-            version = await self._version_of(kind)
+            version = None if kind.kind in self._followed else await self._version_of(kind)
             if version:
-                self._cluster.kinds.add(kind_names(kind))
-                paths = [kind.path(version, namespace) for namespace in self._namespaces()]
-                query = {"labelSelector": "firstfault/watch"} if kind.only_labelled else {}
-                self._followed[kind.kind] = [
-                    Collection(self._api, path, query, watch_seconds=self._settings.watch_seconds) for path in paths
-                ]
-                for collection in self._followed[kind.kind]:
+                query = {"labelSelector": "firstfault/watch"} if kind.kind == "Pod" else {}
+                self._followed[kind.kind] = []
+                for namespace in self._namespaces():
+                    collection = Collection(
+                        self._api, kind.path(version, namespace), query, watch_seconds=self._settings.watch_seconds
+                    )
+                    collection.on_access = self._access(kind, namespace)
+                    self._followed[kind.kind].append(collection)
                     group.create_task(self._follow(kind, collection))
 
     async def _version_of(self, kind: Kind) -> str | None:
@@ -95,7 +92,7 @@ class Watcher:
                 try:
                     served = await self._api.get(path)
                 except ApiError as error:
-                    if error.status == 404:
+                    if error.refused:
                         break
                     failures += 1
                     log.warning("%s: %s", path, error)
@@ -113,27 +110,67 @@ class Watcher:
         path = f"{root}/namespaces/{namespace}/{plural}" if namespace else f"{root}/{plural}"
         return Collection(self._api, path, watch_seconds=self._settings.watch_seconds)
 
+    def _access(self, kind: Kind, namespace: str | None) -> Any:
+        where = namespace or "all namespaces"
+
+        def note(error: ApiError | None) -> None:
+            allowed = error is None
+            if not self._cluster.may_read(kind, namespace, allowed):
+                return
+            self._figures.unreadable.labels(kind.kind, namespace or "").set(0 if allowed else 1)
+            if allowed:
+                log.info("%s can be read in %s", kind.kind, where)
+                return
+            log.warning(
+                "%s cannot be read in %s (%s): what it owns is told without it, at the first failure. "
+                "Allow list and watch on %s.%s, or remove them from the cluster",
+                kind.kind, where, error, kind.plural, kind.group,
+            )  # fmt: skip
+            self._look_again()
+
+        return note
+
+    def _look_again(self) -> None:
+        """What was left to an owner that cannot be read after all is judged by itself."""
+        for workload in list(self._cluster.workloads.values()):
+            if not workload.unread and not self._cluster.is_gone(workload.uid):
+                with _surviving(workload.item):
+                    self._judge(workload)
+        for pod in list(self._cluster.pods.values()):
+            with _surviving(pod):
+                self._look_at(None, pod)
+
     async def _follow(self, kind: Kind, collection: Collection) -> None:
         async for change in collection.changes():
             with _surviving(change.item):
-                self._judge(kind, change)
+                self._take(kind, change)
 
-    def _judge(self, kind: Kind, change: Change) -> None:
-        if "status" not in change.item and change.gone:
-            self._cluster.forget_later(str(change.item["metadata"]["uid"]))
-            return
-        workload = Workload(kind, change.item)
-        self._cluster.put(workload)
+    def _take(self, kind: Kind, change: Change) -> None:
+        uid = str(change.item["metadata"]["uid"])
+        if "status" in change.item or not change.gone:
+            workload = Workload(kind, {"status": {}, **change.item})
+            self._cluster.put(workload)
+            self._judge(workload, change.gone)
         if change.gone:
-            self._cluster.forget_later(workload.uid)
-        if not self._cluster.is_top(workload.item):
+            self._cluster.forget_later(uid)
+
+    def _judge(self, workload: Workload, gone: bool = False) -> None:
+        top = self._cluster.top_of(workload.item)
+        if top is None:
             return
-        ending = ending_of(kind, workload.item)
+        if top.uid != workload.uid and not top.unread:
+            deactivation = deactivation_of(workload.item) if workload.kind.kind == "Workload" else None
+            if deactivation and not gone:
+                self._tell_soon(top, deactivation)
+            return
+        ending = ending_of(workload.kind, workload.item)
         if ending and ending.outcome == "failed":
-            self._tell_soon(workload, ending)
+            self._tell_soon(top, ending)
         elif ending and ending.outcome == "ending":
             for pod in self._cluster.pods_of(workload):
                 self._start(self._fetch(pod))
+        elif ending and ending.outcome == "well" and top.uid == workload.uid:
+            self._gatherer.drop(str(pod["metadata"]["uid"]) for pod in self._cluster.pods_of(workload))
 
     async def _follow_pods(self, collection: Collection) -> None:
         async for change in collection.changes():
@@ -151,20 +188,27 @@ class Watcher:
 
     def _look_at(self, before: Object | None, pod: Object) -> None:
         """Fetch logs while they can be had: when a container ended badly, or when somebody takes the pod away."""
-        workload = self._cluster.workload_of(pod)
+        workload = self._cluster.top_of(pod)
         if workload is None:
             return
-        ended_badly = first_crash([pod]) is not None and ends_of(pod) - (ends_of(before) if before else frozenset())
+        crash = first_crash([pod])
+        ended_badly = crash is not None and ends_of(pod) - (ends_of(before) if before else frozenset())
         leaving = deleted_at(pod) is not None and (before is None or deleted_at(before) is None)
         leaving = leaving and inside(pod, "status", "phase") == "Running" and not self._cluster.is_gone(workload.uid)
         if ended_badly or (leaving and deleted_at(workload.item) is None):
             self._start(self._fetch(pod))
+        failed = inside(pod, "status", "phase") == "Failed" or (ended_badly and crash and not crash.aside)
+        if failed and self._is_told_by_pod(workload) and (deleted_at(pod) is None or disruption(pod)):
+            reason = inside(pod, "status", "reason") or (crash.reason if crash else "") or "PodFailed"
+            when = time_of(crash.finished) if crash else None
+            self._tell_soon(workload, Ending("failed", str(reason), "", when or datetime.now(UTC)))
+
+    def _is_told_by_pod(self, workload: Workload) -> bool:
+        """Whether a workload is told at its first failed pod: it asks for it, or has no word of its own."""
         asked = inside(workload.item, "metadata", "annotations", REPORT_ON) == "first-pod"
-        if (asked or self._settings.first_pod) and inside(pod, "status", "phase") == "Failed":
-            crash = first_crash([pod])
-            if deleted_at(pod) is None or disruption(pod):
-                reason = inside(pod, "status", "reason") or (crash.reason if crash else "") or "PodFailed"
-                self._tell_soon(workload, Ending("failed", str(reason), "", datetime.now(UTC)))
+        if workload.kind.only_labelled:
+            return workload.kind.kind != "Pod" and is_labelled(workload.item)
+        return asked or self._settings.first_pod or workload.unread
 
     async def _fetch(self, pod: Object) -> None:
         await self._gatherer.logs(pod)
@@ -175,7 +219,7 @@ class Watcher:
         limit = self._settings.stuck_seconds
         while True:
             await asyncio.sleep(min(30.0, limit / 2) if limit else 30.0)
-            self._cluster.expire()
+            self._gatherer.drop(self._cluster.expire())
             self._told = {key for key in self._told if key[0] in self._cluster.workloads}
             for workload in list(self._cluster.workloads.values()) if limit else ():
                 with _surviving(workload.item):
@@ -183,87 +227,43 @@ class Watcher:
 
     async def _see_whether_stuck(self, workload: Workload, limit: float) -> None:
         gone = self._cluster.is_gone(workload.uid) or deleted_at(workload.item) is not None
-        if gone or not self._cluster.is_top(workload.item) or ending_of(workload.kind, workload.item):
+        asked = not workload.kind.only_labelled or is_labelled(workload.item)
+        if gone or not asked or ending_of(workload.kind, workload.item):
+            return
+        top = self._cluster.top_of(workload.item)
+        if top is None or top.uid != workload.uid:
             return
         pods = self._cluster.pods_of(workload)
         waiting = [pod for pod in pods if may_be_stuck(pod) and not self._cluster.is_gone(pod["metadata"]["uid"])]
-        if waiting and (workload.uid, workload.attempt, "Pending") not in self._told:
+        if waiting and (workload.uid, self._cluster.attempt_of(workload), "Pending") not in self._told:
             names = {("Pod", str(pod["metadata"]["name"])) for pod in waiting}
-            found = stuck(pods, await self._gatherer.events(workload.namespace, names), limit)
+            found = looping(waiting, limit) or stuck(
+                pods, await self._gatherer.events(workload.namespace, names), limit
+            )
             if found:
                 self._tell_soon(workload, found)
 
     def _tell_soon(self, workload: Workload, ending: Ending) -> None:
         state = "Pending" if ending.outcome == "ending" else "Failed"
-        key = (workload.uid, workload.attempt, state)
+        attempt = self._cluster.attempt_of(workload)
+        key = (workload.uid, attempt, state)
         old = ending.at and (datetime.now(UTC) - ending.at).total_seconds() > self._settings.max_age_seconds
         if key not in self._told and not old:
             self._told.add(key)
             log.info("%s failed: %s", workload.title, ending.reason or "no reason given")
-            self._start(self._tell(workload, ending))
+            self._start(self._tell(workload, ending, attempt))
 
-    async def _tell(self, workload: Workload, ending: Ending) -> None:
+    async def _tell(self, workload: Workload, ending: Ending, attempt: int) -> None:
         self._figures.waiting.inc()
         try:
-            await self._deliver(workload, ending)
+            await self.ready.wait()  # until then its pods may be unknown
+            await self._reporter.tell(workload, ending, attempt)
             self._figures.told.labels(workload.kind.kind).inc()
         except RefusedError as error:
             self._figures.refused.inc()
             log.error("%s: the service does not take the report: %s", workload.title, error)
         finally:
             self._figures.waiting.dec()
-
-    async def _deliver(self, workload: Workload, ending: Ending) -> None:
-        await self.ready.wait()  # until then its pods may be unknown
-        first = facts(workload, ending, seat(workload.kind, workload.item, self._cluster.pods_of(workload)))
-        state = first.pop("state")  # comes with the completion: by it one sees what was told in full
-        incident = await self._service.open(first)
-        if await self._service.is_told(incident, state):
-            log.info("%s was told before", workload.title)
-            return
-        await asyncio.sleep(self._settings.settle_seconds)
-        pods = self._cluster.pods_of(workload)
-        seating = seat(workload.kind, workload.item, pods)
-        fetching = asyncio.gather(*(self._gatherer.logs(pod) for pod in pods))
-        try:  # what is at hand goes first: logs of a dead node take their time to fail
-            for name, text in await self._texts(workload, pods, seating.nodes):
-                await self._send(incident, name, gzip.compress(text))
-            await fetching
-        finally:
-            fetching.cancel()
-        uids = [str(pod["metadata"]["uid"]) for pod in pods]
-        fetched = {uid: got for uid in uids if (got := self._gatherer.held(uid))}
-        left = self._settings.job_bytes
-        for name, packed in log_files(seating, fetched):
-            left -= len(packed)
-            if left < 0:
-                log.warning("%s: more logs than --job-bytes; the rest is left out", workload.title)
-                break
-            await self._send(incident, name, packed)
-        await self._service.complete(incident, facts(workload, ending, seating))
-        self._gatherer.drop(uids)
-        log.info("%s is told: %d pods, incident %s", workload.title, len(pods), incident)
-
-    async def _send(self, incident: str, name: str, packed: bytes) -> None:
-        try:
-            await self._service.send_log(incident, name, packed)
-        except RefusedError as error:
-            self._figures.refused.inc()
-            log.warning("the service does not take %s: %s", name, error)
-
-    async def _texts(self, workload: Workload, pods: list[Object], nodes: list[str]) -> list[tuple[str, bytes]]:
-        family = self._cluster.family(workload)
-        names = {(_called(each), each.name) for each in family} | {
-            ("Pod", str(pod["metadata"]["name"])) for pod in pods
-        }
-        events = await self._gatherer.events(workload.namespace, names) + await self._gatherer.node_events(nodes)
-        texts = [
-            ("events.txt", list_events(events)),
-            ("pods-describe.txt", describe_pods(pods)),
-            ("nodes-describe.txt", describe_nodes(await self._gatherer.nodes(nodes))),
-            ("workload-describe.txt", describe_workload(_called(workload), [each.item for each in _speaking(family)])),
-        ]
-        return [(name, text) for name, text in texts if text]
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -284,11 +284,3 @@ def _surviving(item: Object) -> Iterator[None]:
     except (AttributeError, KeyError, TypeError, ValueError, IndexError):
         metadata = item.get("metadata", {})
         log.exception("cannot read %s/%s", metadata.get("namespace"), metadata.get("name"))
-
-
-def _called(workload: Workload) -> str:
-    return kind_names(workload.kind)[1]
-
-
-def _speaking(family: list[Workload]) -> Iterator[Workload]:
-    return (each for each in family if each.kind.kind != "Pod")

@@ -23,6 +23,7 @@ class Incident:
     job: dict[str, Any]
     logs: dict[str, str] = field(default_factory=dict)
     completions: int = 0
+    in_part: list[str] = field(default_factory=list)  # the logs that were there when it was told in part
 
     def diagnose(self, folder: Path) -> Diagnosis:
         """What the service would make of it."""
@@ -115,5 +116,8 @@ class Intake:
         body = await request.json()
         found = self.incidents[request.match_info["id"]]
         found.job.update(body["job"])
-        found.completions += 1
+        if body["role"] == "node":
+            found.completions += 1
+        else:
+            found.in_part = list(found.logs)
         return web.json_response({"id": request.match_info["id"]}, status=202)

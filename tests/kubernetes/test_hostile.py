@@ -38,4 +38,4 @@ async def test_names_as_long_as_kubernetes_allows_make_names_that_the_service_ta
     await world.lab.condition(job, "Failed", "BackoffLimitExceeded")
     told = await world.intake.told(name)
     assert all(len(each) <= 200 for each in [*told.logs, told.job["job_id"]])
-    assert len(told.logs) == 3
+    assert len(told.logs) == 4

@@ -10,7 +10,7 @@ import pytest
 
 from hooks.kubernetes.api import Api
 from hooks.kubernetes.gathering import Gatherer
-from hooks.kubernetes.logs import fetch
+from hooks.kubernetes.logs import Run, fetch
 from tests.kubernetes.conftest import StubServer, World
 
 ENDED = {
@@ -37,16 +37,16 @@ def pod(server: StubServer, status: dict[str, Any], logs: dict[tuple[str, bool],
     return item
 
 
-def texts(logs: dict[str, bytes]) -> dict[str, str]:
-    return {name: gzip.decompress(packed).decode() for name, packed in logs.items()}
+def texts(logs: dict[Run, bytes]) -> dict[Run, str]:
+    return {run: gzip.decompress(packed).decode() for run, packed in logs.items()}
 
 
 async def test_after_a_restart_the_log_before_it_is_fetched_too(server: StubServer, api: Api) -> None:
     container = {"name": "main", "restartCount": 1, "state": {"running": {}}, "lastState": {"terminated": ENDED}}
     item = pod(server, {"containerStatuses": [container]}, {("main", False): "again\n", ("main", True): "boom\n"})
     got = texts((await fetch(api, item, 1 << 20)).logs)
-    assert got.keys() == {"main", "main.previous"}
-    assert got["main.previous"].endswith("boom\n")
+    assert got.keys() == {("main", 0), ("main", 1)}
+    assert got["main", 0].endswith("boom\n")
 
 
 async def test_an_init_container_counts_only_when_it_failed(server: StubServer, api: Api) -> None:
@@ -58,14 +58,14 @@ async def test_an_init_container_counts_only_when_it_failed(server: StubServer, 
         "containerStatuses": [{"name": "main", "state": {"waiting": {"reason": "PodInitializing"}}}],
     }
     item = pod(server, status, {("data", False): "ok\n", ("check", False): "no GPU\n"})
-    assert (await fetch(api, item, 1 << 20)).logs.keys() == {"check"}
+    assert (await fetch(api, item, 1 << 20)).logs.keys() == {("check", 0)}
 
 
 async def test_a_log_that_cannot_be_had_is_a_remark(server: StubServer, api: Api) -> None:
     item = pod(server, {"containerStatuses": [{"name": "main", "state": {"terminated": ENDED}}]}, {})
     got = await fetch(api, item, 1 << 20)
     assert got.logs == {}
-    assert "llm-0: log of main: 400" in got.remarks[0]
+    assert "400" in got.missing["main", 0]
 
 
 async def test_a_pod_s_containers_share_its_budget(server: StubServer, api: Api) -> None:
@@ -83,17 +83,17 @@ async def test_what_is_gone_later_is_kept_from_before(server: StubServer, api: A
     gatherer = Gatherer(api, 1 << 20, 1 << 20)
     await gatherer.logs(item)
     server.api.store.logs.clear()
-    assert texts((await gatherer.logs(item)).logs)["main"].endswith("boom\n")
+    assert texts((await gatherer.logs(item)).logs)["main", 0].endswith("boom\n")
 
 
-async def test_when_memory_is_full_the_oldest_logs_go(server: StubServer, api: Api) -> None:
+async def test_when_memory_is_full_what_can_be_had_again_goes_before_what_cannot(server: StubServer, api: Api) -> None:
     noise = "".join(f"{number * 7919 % 104729:x}\n" for number in range(20_000))
-    gatherer = Gatherer(api, 1 << 20, 80_000)
-    for name in ("first", "second"):
-        item = pod(
-            server, {"containerStatuses": [{"name": "main", "state": {"running": {}}}]}, {("main", False): noise}
-        )
+    running = {"containerStatuses": [{"name": "main", "state": {"running": {}}}]}
+    one = await fetch(api, pod(server, running, {("main", False): noise}), 1 << 20)
+    gatherer = Gatherer(api, 1 << 20, one.size * 5 // 2, is_gone=lambda uid: uid.startswith("gone"))
+    for name in ("there", "gone-first", "gone-later", "there-too"):
+        item = pod(server, running, {("main", False): noise})
         item["metadata"]["uid"] = name
         await gatherer.logs(item)
-    assert gatherer.held("first") is None
-    assert gatherer.held("second") is not None
+    held = [name for name in ("there", "gone-first", "gone-later", "there-too") if gatherer.held(name)]
+    assert held == ["gone-first", "gone-later"]

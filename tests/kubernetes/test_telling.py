@@ -34,7 +34,7 @@ def test_an_event_seen_often_says_how_often_and_since_when() -> None:
 def test_a_message_cannot_pretend_to_be_other_lines() -> None:
     pod = {"metadata": {"name": "llm-0", "namespace": "train"}, "status": {"phase": "Failed", "message": HOSTILE}}
     job = {"kind": "Job", "metadata": {"name": "llm", "namespace": "train"}, "status": {"message": HOSTILE}}
-    for text in (describe_pods([pod]), list_events([event("X", HOSTILE)]), describe_workload("Job", [job])):
+    for text in (describe_pods([pod]), list_events([event("X", HOSTILE)]), describe_workload([("Job", job)])):
         lines = text.decode().splitlines()
         assert sum("OOMKilled" in line for line in lines) == 1
         assert not [line for line in lines if line.startswith("Name: another-pod") or "\x1b" in line or "\x00" in line]
