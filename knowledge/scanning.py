@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -15,8 +15,34 @@ from knowledge.rarity import rare_beginning
 from knowledge.signature import Signature
 
 
+class _Compiled:
+    """Literals that can be searched for, by several threads at once."""
+
+    def __init__(self, literals: Sequence[bytes], numbers: Sequence[int], flags: int) -> None:
+        self._database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+        self._database.compile(
+            expressions=list(literals),
+            ids=list(numbers),
+            elements=len(literals),
+            flags=[flags] * len(literals),
+            literal=True,
+        )
+        self._own = threading.local()  # a search needs working space of its own
+
+    def scan(self, block: bytes | memoryview, on_match: Callable[..., bool | None]) -> bool:
+        """Search, and say whether to the end: `on_match` may return True to stop."""
+        scratch = getattr(self._own, "scratch", None)
+        if scratch is None:
+            scratch = self._own.scratch = hyperscan.Scratch(self._database)
+        try:
+            self._database.scan(cast("bytes", block), match_event_handler=on_match, scratch=scratch)
+        except hyperscan.ScanTerminated:
+            return False
+        return True
+
+
 class LiteralScanner:
-    """A set of literals, compiled once. One scan at a time: the scratch space is not shared between threads.
+    """A set of literals, compiled once.
 
     Of a long literal only a beginning is looked for: what is found may turn out to go on otherwise.
     """
@@ -32,23 +58,15 @@ class LiteralScanner:
         self._variants: dict[frozenset[int], LiteralScanner] = {}
 
     @cached_property
-    def _every(self) -> tuple[hyperscan.Database, hyperscan.Scratch]:
+    def _every(self) -> _Compiled:
         return self._compile(0)
 
     @cached_property
-    def _once(self) -> tuple[hyperscan.Database, hyperscan.Scratch]:
+    def _once(self) -> _Compiled:
         return self._compile(hyperscan.HS_FLAG_SINGLEMATCH)  # only storms need it
 
-    def _compile(self, flags: int) -> tuple[hyperscan.Database, hyperscan.Scratch]:
-        database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
-        database.compile(
-            expressions=[self._searched[number] for number in self._numbers],
-            ids=list(self._numbers),
-            elements=len(self._numbers),
-            flags=[flags] * len(self._numbers),
-            literal=True,
-        )
-        return database, hyperscan.Scratch(database)
+    def _compile(self, flags: int) -> _Compiled:
+        return _Compiled([self._searched[number] for number in self._numbers], self._numbers, flags)
 
     def prepare(self) -> None:
         """Compile what every file needs now, before processes are forked that would each do it for themselves."""
@@ -76,8 +94,7 @@ class LiteralScanner:
         def on_match(number: int, _start: int, end: int, _flags: int, _context: object) -> None:
             found.append((end, number))
 
-        database, scratch = self._every
-        database.scan(cast("bytes", block), match_event_handler=on_match, scratch=scratch)
+        self._every.scan(block, on_match)
         return found
 
     def few(self, block: bytes | memoryview) -> list[tuple[int, int]] | None:
@@ -88,12 +105,7 @@ class LiteralScanner:
             found.append((end, number))
             return len(found) > _FEW
 
-        database, scratch = self._every
-        try:
-            database.scan(cast("bytes", block), match_event_handler=on_match, scratch=scratch)
-        except hyperscan.ScanTerminated:
-            return None
-        return found
+        return found if self._every.scan(block, on_match) else None
 
     def first(self, block: bytes | memoryview, wanted: Mapping[int, int]) -> list[tuple[int, int]]:
         """As `scan`, but of each literal only as many of the first places as `wanted` says by its number, which is
@@ -109,9 +121,7 @@ class LiteralScanner:
                     del left[number]
             return not left
 
-        database, scratch = self._every
-        with suppress(hyperscan.ScanTerminated):
-            database.scan(cast("bytes", block), match_event_handler=on_match, scratch=scratch)
+        self._every.scan(block, on_match)
         return found
 
     def present(self, block: bytes | memoryview) -> list[int]:
@@ -121,8 +131,7 @@ class LiteralScanner:
         def on_match(number: int, _start: int, _end: int, _flags: int, _context: object) -> None:
             found.append(number)
 
-        database, scratch = self._once
-        database.scan(cast("bytes", block), match_event_handler=on_match, scratch=scratch)
+        self._once.scan(block, on_match)
         return found
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import ChainMap
 from collections.abc import Callable, Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from copy import copy
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -19,6 +21,7 @@ from knowledge.reading.stream import StreamReader
 from knowledge.signature import SourceKind
 
 LARGE = 64 << 20  # bytes from which several processes pay
+LONG = 16 << 20  # bytes of one file from which several threads pay
 
 
 def read_evidence(bundle: Bundle, catalogue: Catalogue, meanwhile: Callable[[], object] = lambda: None) -> CaseEvidence:
@@ -84,6 +87,14 @@ class _Reading:
             read += told.sources
         case.sources[:] = read
 
+    def _threads(self, number: int) -> AbstractContextManager[ThreadPoolExecutor | None]:
+        """Threads to search a file with that is large and has no others beside it to keep the processors busy."""
+        size = self._sizes[number]
+        if workers() == 1 or size < LONG or 2 * size < sum(self._sizes):
+            return nullcontext()
+        self._catalogue.scanner.literals.prepare()
+        return ThreadPoolExecutor(workers(), "search")
+
     def _learn(self, numbers: Iterable[int]) -> _Told:
         told = _Told()
         for number in numbers:
@@ -103,7 +114,9 @@ class _Reading:
                 roster.learn(head, self._siblings)
                 told.heads.meet(head)
                 processes = ChainMap(head.processes, known) if known else head.processes
-            told.lines.absorb(StreamReader(roster, processes, self._catalogue, self._year).read())
+            with self._threads(number) as threads:
+                reader = StreamReader(roster, processes, self._catalogue, self._year, threads)
+                told.lines.absorb(reader.read())
             told.sources.append(roster.source)
         return told
 

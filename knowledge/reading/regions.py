@@ -8,7 +8,8 @@ tells where it begins in bytes, and lines are counted when a number is asked for
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 
 from knowledge.reading.compressed import LogStream
@@ -16,6 +17,7 @@ from knowledge.scanning import LiteralScanner
 
 PIECE = 256 << 10  # bytes searched at once: few enough to stay in the core's own cache; longer lines are cut
 BEFORE, AFTER = 2 << 10, 12 << 10  # bytes read round a hit
+AHEAD = 6  # pieces that are searched before they are looked at, where threads do that
 _DEAF = 2  # pieces in which a storm drowns all else before it is no longer looked for
 
 
@@ -43,8 +45,13 @@ class Region:
     window: bool = False  # from the middle of a large file
 
 
-def read_regions(stream: LogStream, literals: LiteralScanner, plan: Plan) -> Iterator[Region]:
-    """Yield the regions of one file, in order, never the same line twice."""
+def read_regions(
+    stream: LogStream, literals: LiteralScanner, plan: Plan, threads: Executor | None = None
+) -> Iterator[Region]:
+    """Yield the regions of one file, in order, never the same line twice.
+
+    `threads` search the next pieces of a large file while the caller looks at what was found in the last one.
+    """
     large = stream.size is not None and stream.size > plan.whole
     first = stream.read(1 + (plan.head if large else plan.whole))
     if len(first) <= plan.whole and not large:
@@ -53,52 +60,116 @@ def read_regions(stream: LogStream, literals: LiteralScanner, plan: Plan) -> Ite
     offset = first.rfind(b"\n", 0, plan.head) + 1 or min(plan.head, len(first))
     yield Region(first[:offset], 0)
     search = _Search(literals, plan.storm)
-    before_tail = (stream.size or 0) - plan.tail  # what ends there is surely none of the tail
-    tail: deque[bytes] = deque()  # what may turn out to be it
-    held = 0
-    for text, length in _pieces(memoryview(first)[offset:], stream):
+    tail = _Tail(plan.tail)
+    stretches = _stretches(_pieces(memoryview(first)[offset:], stream), offset, tail, (stream.size or 0) - plan.tail)
+    for stretch, look in _looked_at(stretches, search, threads):
+        yield from search.windows(stretch, look)
+        if isinstance(stretch.text, bytearray):
+            _buffers.append(stretch.text)
+    rest, offset = tail.rest()
+    yield Region(rest, offset, cut=not rest.endswith(b"\n"))
+
+
+@dataclass(slots=True, frozen=True)
+class _Stretch:
+    """Part of a file that is searched and not read: the first `length` bytes of `text`, `offset` bytes into the file."""
+
+    text: bytes | bytearray
+    length: int
+    offset: int
+
+
+class _Tail:
+    """What may turn out to be the last `size` bytes of a file."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._parts: deque[bytes] = deque()
+        self._held = self._end = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    def grow(self, part: bytes, end: int) -> Iterator[_Stretch]:
+        """Take the bytes before `end` in the file, and give back what is no tail any more."""
+        self._parts.append(part)
+        self._held += len(part)
+        self._end = end
+        while self._held - len(self._parts[0]) >= self._size:
+            old = self._parts.popleft()
+            self._held -= len(old)
+            yield _Stretch(old, len(old), end - self._held - len(old))
+
+    def settle(self, end: int) -> Iterator[_Stretch]:
+        """Give back what is too much, now that the file is at its end."""
+        self._end = end
+        rest = b"".join(self._parts)
+        start = rest.rfind(b"\n", 0, max(0, len(rest) - self._size)) + 1
+        self._parts = deque([rest[start:]])
+        self._held = len(rest) - start
+        if start:
+            yield _Stretch(rest, start, self._end - len(rest))
+
+    def rest(self) -> tuple[bytes, int]:
+        """The tail, and where in the file it begins."""
+        return b"".join(self._parts), self._end - self._held
+
+
+def _stretches(
+    pieces: Iterable[tuple[bytearray, int]], offset: int, tail: _Tail, before_tail: int
+) -> Iterator[_Stretch]:
+    """All that lies between the head of a file, which ends at `offset`, and its tail, which is left in `tail`. What ends
+    `before_tail` is surely none of it."""
+    for text, length in pieces:
         searched = 0
         if not tail and offset + length <= before_tail:
             searched = length
         elif not tail:
             searched = text.rfind(b"\n", 0, max(0, before_tail - offset)) + 1
+        begins, offset = offset, offset + length
+        last = bytes(memoryview(text)[searched:length])
         if searched:
-            yield from search.windows(text, searched, offset)
-        if searched < length:
-            tail.append(bytes(memoryview(text)[searched:length]))
-            held += length - searched
-            while held - len(tail[0]) >= plan.tail:
-                old = tail.popleft()
-                held -= len(old)
-                yield from search.windows(old, len(old), offset + length - held - len(old))
-        offset += length
-    rest = b"".join(tail)
-    offset -= len(rest)
-    start = rest.rfind(b"\n", 0, max(0, len(rest) - plan.tail)) + 1
-    if start:
-        yield from search.windows(rest, start, offset)
-    yield Region(rest[start:], offset + start, cut=not rest.endswith(b"\n"))
+            yield _Stretch(text, searched, begins)
+        else:
+            _buffers.append(text)
+        if last:
+            yield from tail.grow(last, offset)
+    yield from tail.settle(offset)
+
+
+def _looked_at(
+    stretches: Iterable[_Stretch], search: _Search, threads: Executor | None
+) -> Iterator[tuple[_Stretch, _Look]]:
+    """Each stretch with what is in it."""
+    if threads is None:
+        for stretch in stretches:
+            yield stretch, search.look(stretch)
+        return
+    waiting: deque[tuple[_Stretch, Future[_Look]]] = deque()
+    for stretch in stretches:
+        waiting.append((stretch, threads.submit(search.look, stretch)))
+        if len(waiting) > AHEAD:
+            earliest, look = waiting.popleft()
+            yield earliest, look.result()
+    for earliest, look in waiting:
+        yield earliest, look.result()
 
 
 _buffers: list[bytearray] = []  # that are free: making one costs as much as searching a tenth of it
 
 
+def _free_buffer() -> bytearray:
+    return _buffers.pop() if _buffers else bytearray(PIECE)
+
+
 def _pieces(head: memoryview, stream: LogStream) -> Iterator[tuple[bytearray, int]]:
-    """One buffer, filled again and again, first from `head`, and how much of it is the next piece.
+    """A buffer, and how much of it is the next piece, first from `head`; whoever takes it adds it to the free ones.
 
     A piece ends with a whole line, unless that is longer than the buffer.
     """
-    buffer = _buffers.pop() if _buffers else bytearray(PIECE)
-    try:
-        yield from _filled(buffer, head, stream)
-    finally:
-        _buffers.append(buffer)
-
-
-def _filled(buffer: bytearray, head: memoryview, stream: LogStream) -> Iterator[tuple[bytearray, int]]:
-    view = memoryview(buffer)
-    kept = 0
+    buffer, kept = _free_buffer(), 0
     while True:
+        view = memoryview(buffer)
         if head:
             got = min(len(head), PIECE - kept)
             view[kept : kept + got], head = head[:got], head[got:]
@@ -112,41 +183,53 @@ def _filled(buffer: bytearray, head: memoryview, stream: LogStream) -> Iterator[
             kept = filled
             continue
         end = end or filled
-        yield buffer, end
-        kept = filled - end
-        view[:kept] = view[end:filled]
+        full, kept = buffer, filled - end
+        buffer = _free_buffer()
+        buffer[:kept] = view[end:filled]
+        yield full, end
     if kept:
         yield buffer, kept
 
 
+_Look = list[tuple[int, int]] | frozenset[int]
+"""What is in a stretch: where it ends and the number of the literal, for each hit; in a storm, only the numbers."""
+
+
 class _Search:
-    """Finds the windows round hits, piece after piece."""
+    """Finds the windows round hits, stretch after stretch."""
 
     def __init__(self, literals: LiteralScanner, storm: int) -> None:
         self._all = self._literals = literals
         self._storm = storm
         self._opened: Counter[int] = Counter()  # windows of each literal
-        self._deaf = 0  # pieces in a row in which only literals were found that no longer open windows
-        self._over = 0  # bytes of the next piece that still belong to the last window
+        self._deaf = 0  # stretches in a row in which only literals were found that no longer open windows
+        self._over = 0  # bytes of the next stretch that still belong to the last window
 
-    def windows(self, text: bytes | bytearray, length: int, offset: int) -> Iterator[Region]:
-        """Yield what is to be read of a piece: the first `length` bytes of `text`, which are `offset` bytes into the file."""
+    def look(self, stretch: _Stretch) -> _Look:
+        """Search. May be done for several stretches at once, and before those before them were made windows of."""
+        literals, piece = self._literals, memoryview(stretch.text)[: stretch.length]
+        hits = literals.few(piece)
+        return frozenset(literals.present(piece)) if hits is None else hits
+
+    def windows(self, stretch: _Stretch, look: _Look) -> Iterator[Region]:
+        """Yield what is to be read of a stretch."""
+        text, length = stretch.text, stretch.length
         spans: list[list[int]] = []
         if self._over:
             spans.append([0, text.find(b"\n", min(self._over, length) - 1, length) + 1 or length])
             self._over = 0
         piece = memoryview(text)[:length]
-        for end, number in self._worth_opening(piece):
+        for end, number in self._worth_opening(piece, look):
             if self._opened[number] < self._storm:
                 self._opened[number] += 1
                 self._open(spans, text, length, end)
         for start, stop in spans:
-            yield Region(bytes(piece[start:stop]), offset + start, window=True)
+            yield Region(bytes(piece[start:stop]), stretch.offset + start, window=True)
 
-    def _worth_opening(self, piece: memoryview) -> list[tuple[int, int]]:
+    def _worth_opening(self, piece: memoryview, look: _Look) -> list[tuple[int, int]]:
         """Hits of a piece, as many as may open windows at least; none where all are of literals that have opened enough."""
-        hits = self._literals.few(piece)
-        present = {number for _, number in hits} if hits is not None else self._literals.present(piece)
+        hits = look if isinstance(look, list) else None
+        present = look if isinstance(look, frozenset) else {number for _, number in look}
         wanted = {
             number: self._storm - self._opened[number] for number in present if self._opened[number] < self._storm
         }

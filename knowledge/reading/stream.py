@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict, deque
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import Executor
 
 from knowledge.catalogue import Catalogue
 from knowledge.reading import exits
@@ -33,12 +34,20 @@ _OFTEN = 2  # times that a rank is heard saying the same in the middle of a larg
 class StreamReader:
     """Reads one source into evidence of its own, which is absorbed into the case's afterwards."""
 
-    def __init__(self, roster: Roster, processes: Mapping[int, Process], catalogue: Catalogue, year: int) -> None:
+    def __init__(
+        self,
+        roster: Roster,
+        processes: Mapping[int, Process],
+        catalogue: Catalogue,
+        year: int,
+        threads: Executor | None = None,
+    ) -> None:
         self._roster = roster
         self._source = roster.source
         self._processes = processes
         self._catalogue = catalogue
         self._year = year
+        self._threads = threads
         self._found = CaseEvidence()
         self._tracebacks: dict[int | None, TracebackReader] = {}
         self._stacks: dict[int | None, StackReader] = {}
@@ -64,7 +73,7 @@ class StreamReader:
         plan = ONE_RANK if source.rank is not None else MANY_RANKS
         cut = False
         with source.open() as stream:
-            for region in read_regions(stream, self._catalogue.scanner.literals, plan):
+            for region in read_regions(stream, self._catalogue.scanner.literals, plan, self._threads):
                 self._read_region(region)
                 cut = region.cut
         for rank in list(self._plain):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,21 @@ def test_regions_are_parts_of_the_file_in_order(plan: Plan, content: bytes, tmp_
     assert position == len(content)
     assert [region.cut for region in regions[:-1]] == [False] * (len(regions) - 1)
     assert regions[-1].cut == (bool(content) and not content.endswith(b"\n"))
+
+
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("plan", [ONE_RANK, MANY_RANKS], ids=["a rank's file", "a launcher's file"])
+def test_threads_that_search_ahead_change_nothing(plan: Plan, packed: bool, tmp_path: Path) -> None:
+    scanner = load_catalogue().scanner.literals
+    calm = STEP * 900 + "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+    storm = "".join(f"{rank}: {CAUGHT.format(rank=rank)}" for rank in range(64))
+    text = (calm * 90 + storm * 90 + calm * 20 + STEP * 60_000 + "x" * (2 * PIECE) + "\n" + calm * 120).encode()
+    path = tmp_path / "slurm-1.out"
+    path.write_bytes(gzip.compress(text, 1) if packed else text)
+    with ThreadPoolExecutor(3) as threads, open_log(path) as alone, open_log(path) as together:
+        expected = list(read_regions(alone, scanner, plan))
+        assert list(read_regions(together, scanner, plan, threads)) == expected
+    assert len(expected) > 10
 
 
 def test_a_storm_in_one_ranks_file_is_read_at_its_beginning_and_end_only(evidence: Read) -> None:
