@@ -32,6 +32,12 @@ MATRIX = {
     "only the watcher": "bot.enabled=false,watcher.service=https://firstfault.example.com",
     "some namespaces": "watcher.namespaces={train,research}",
     "some namespaces and no nodes": "watcher.namespaces={train},watcher.readNodes=false",
+    "a database elsewhere": (
+        "bot.extraEnv[0].name=FIRSTFAULT_DATABASE_URL,bot.extraEnv[0].valueFrom.secretKeyRef.name=database,"
+        "bot.extraEnv[0].valueFrom.secretKeyRef.key=url"
+    ),
+    "a way in from outside": "ingress.enabled=true",
+    "names of its own": "nameOverride=faults,fullnameOverride=first-faults",
     "nothing around it": "networkPolicy.enabled=false,podDisruptionBudget.enabled=false",
 }
 
