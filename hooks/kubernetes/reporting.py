@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gzip
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from hooks.kubernetes.cluster import Cluster, Workload, speaking
 from hooks.kubernetes.ending import Ending
@@ -64,7 +64,7 @@ class _Report:
         self.seating = by.seating(workload)
         earlier = seat(workload.kind, workload.item, by.cluster.earlier_pods_of(workload)).seats
         self._earlier = [each for each in earlier if by.gatherer.held(each.uid)]
-        self._naming = Naming([*self.seating.seats, *earlier])
+        self._naming = Naming([*earlier, *self.seating.seats])
         self._fetched: dict[str, PodLogs] = {}
         self._left = by.settings.job_bytes
         self._left_out: list[str] = []
@@ -102,15 +102,19 @@ class _Report:
         events = await gatherer.events(workload.namespace, names) + await gatherer.node_events(nodes)
         found, gone = await gatherer.nodes(nodes)
         took = {each.node for each in self.seating.seats if was_taken(each.pod, cluster.is_gone(each.uid))}
-        for name, text in (
-            ("events.txt", list_events(events)),
-            ("pods-describe.txt", describe_pods(pods)),
-            ("nodes-describe.txt", describe_nodes(found, gone, took)),
-            (
-                "workload-describe.txt",
-                describe_workload([(each.kind.called[1], each.item) for each in speaking(family)]),
-            ),
-        ):
+        spoken = [(each.kind.called[1], each.item) for each in speaking(family)]
+        texts: dict[str, Callable[[], bytes]] = {
+            "events.txt": lambda: list_events(events),
+            "pods-describe.txt": lambda: describe_pods(pods),
+            "nodes-describe.txt": lambda: describe_nodes(found, gone, took),
+            "workload-describe.txt": lambda: describe_workload(spoken),
+        }
+        for name, write in texts.items():
+            try:
+                text = write()
+            except (AttributeError, KeyError, TypeError, ValueError):  # a kind may hold anything
+                log.exception("%s: cannot write %s", self._workload.title, name)
+                continue
             if text:
                 await self._put(name, gzip.compress(text))
 

@@ -129,12 +129,14 @@ def _node(node: Object) -> Iterator[str]:
 
 
 def _conditions(status: Object) -> Iterator[str]:
-    found = status.get("conditions") or ()
+    found = [each for each in status.get("conditions") or () if isinstance(each, dict)]
     if found:
         yield "Conditions:"
-    for each in found:
-        words = (each.get("type"), each.get("status"), each.get("lastTransitionTime") or "", each.get("reason") or "")
-        yield f"  {words[0]:<20} {words[1]:<8} {words[2]:<21} {words[3]:<28} {_one_line(each.get('message') or '')}".rstrip()
+    for each in found:  # some kinds have no type, and their phase for a status
+        kind, state, since, reason, message = (
+            _one_line(each.get(key) or "") for key in ("type", "status", "lastTransitionTime", "reason", "message")
+        )
+        yield f"  {kind:<20} {state:<8} {since:<21} {reason:<28} {message}".rstrip()
 
 
 def _times(event: Object) -> tuple[str, str]:

@@ -67,12 +67,15 @@ class Intake:
         if self._runner:
             await self._runner.cleanup()
 
-    async def told(self, name: str, seconds: float = 20, attempt: int = 0, state: str | None = None) -> Incident:
+    async def told(
+        self, name: str, seconds: float = 20, attempt: int = 0, state: str | None = None, uid: str = ""
+    ) -> Incident:
         """The incident of a job by its name, once it is complete. Fails the test after `seconds`."""
         until = asyncio.get_running_loop().time() + seconds
         while True:
             for each in self.incidents.values():
                 known = each.job.get("name") == name and each.job.get("attempt") == attempt
+                known = known and each.job["job_id"].endswith(uid[:8])
                 if known and each.completions and state in (None, each.job.get("state")):
                     return each
             assert asyncio.get_running_loop().time() < until, f"nothing was told of {name}: {self.incidents}"

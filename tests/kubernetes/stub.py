@@ -15,6 +15,8 @@ from aiohttp import web
 Object = dict[str, Any]
 Place = tuple[str, str, str]  # group, version, plural
 
+ADMIN = "test-admin-token"
+"""The token of who may do everything."""
 _NOT_NAMESPACED = {"nodes", "customresourcedefinitions"}
 _BUILT_IN: dict[Place, str] = {
     ("", "v1", "pods"): "Pod",
@@ -47,6 +49,7 @@ class Store:
     objects: dict[Place, dict[tuple[str, str], Object]] = field(default_factory=dict)
     history: list[tuple[int, Place, str, Object]] = field(default_factory=list)
     logs: dict[tuple[str, str, str, bool], bytes] = field(default_factory=dict)
+    forbidden: set[Place] = field(default_factory=set)
     version: int = 100
     compacted: int = 0
 
@@ -114,6 +117,8 @@ class StubApi:
         place = (group, version, rest[0])
         if place not in self.store.kinds:
             return _status(404, "NotFound", "the server could not find the requested resource")
+        if place in self.store.forbidden and not request.headers.get("Authorization", "").endswith(ADMIN):
+            return _status(403, "Forbidden", f"{place[2]} is forbidden: User cannot list resource in API group {group}")
         if len(rest) == 1:
             return await self._collection(request, place, namespace)
         if len(rest) == 3 and rest[2] == "log":

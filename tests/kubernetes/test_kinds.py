@@ -1,0 +1,77 @@
+"""Each kind through the whole watcher: one incident when it fails, and none when it succeeds, waits or is deleted."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.kubernetes.conftest import StubServer, World
+from tests.kubernetes.contract import TRACEBACK
+from tests.kubernetes.controllers import INSTALLED, SHAPES, Made
+
+EACH = pytest.mark.parametrize("kind", SHAPES)
+
+
+@pytest.fixture(autouse=True)
+def _installed(server: StubServer) -> None:
+    server.api.store.kinds.update(INSTALLED)
+
+
+@EACH
+async def test_it_is_told_once_when_it_fails_with_its_reason_and_the_rank(
+    world: World, tmp_path: Path, kind: str
+) -> None:
+    shape = SHAPES[kind]
+    await world.watch()
+    made = await Made(world.lab, shape, "llm").begin()
+    for place, pod in enumerate(made.pods):
+        text = TRACEBACK if place == shape.at else "step 1\n"
+        await world.server.put_log(pod["metadata"]["name"], "pytorch", text)
+    await world.lab.ends(made.pods[shape.at], 1)
+    await made.says(shape.failed)
+
+    told = await world.intake.told("llm")
+    await asyncio.sleep(0.5)
+    assert world.intake.names() == ["llm"]
+    assert told.completions == 1
+    assert (told.job.get("reason", ""), told.job["exit_code"]) == (shape.reason, 1)
+    assert (told.job.get("world_size"), told.job["attempt"]) == (shape.world_size, 0)
+    assert len([name for name in told.logs if "/" in name]) == len(made.pods)
+    verdict = told.diagnose(tmp_path)
+    assert verdict.cause.id == "app-exception"
+    assert verdict.initiating.ranks == ([] if shape.rank is None else [shape.rank])
+    assert verdict.initiating.hosts == ([] if shape.rank is None else [f"gpu-n{shape.at}"])
+
+
+@EACH
+async def test_success_suspension_and_deletion_are_no_failures(world: World, kind: str) -> None:
+    shape = SHAPES[kind]
+    await world.watch()
+    good, waits, deleted = [await Made(world.lab, shape, name).begin() for name in ("good", "waits", "deleted")]
+    for pod in good.pods:
+        await world.lab.ends(pod, 0, "Completed")
+    await good.says(shape.well)
+
+    for pod in waits.pods:
+        await world.lab.delete(pod, grace=30)
+        await world.lab.ends(pod, 143)
+    await waits.says(shape.stopped)
+    for pod in waits.pods:
+        await world.lab.delete(pod)
+
+    await deleted.is_being_deleted()
+    for pod in deleted.pods:
+        await world.lab.delete(pod, grace=30)
+        await world.lab.ends(pod, 143)
+    await deleted.says(shape.failed)  # as some controllers say of what they saw end
+    for pod in deleted.pods:
+        await world.lab.delete(pod)
+    await deleted.vanishes()
+
+    last = await world.lab.job("last")
+    await world.lab.condition(last, "Failed", "DeadlineExceeded")
+    await world.intake.told("last")
+    await asyncio.sleep(0.5)
+    assert world.intake.names() == ["last"]
