@@ -104,19 +104,20 @@ def requeue(stage: Stage, job: str) -> None:
 
 def run_again(cluster: Cluster, job: str) -> None:
     """Let a requeued job begin as soon as it can; Slurm may make it wait two minutes otherwise."""
-    until = time.monotonic() + 60
-    while not _restarted(cluster, job) or cluster.state(job) == "COMPLETING":
-        if time.monotonic() > until:
-            raise ClusterError(f"job {job} was not requeued")
-        time.sleep(0.2)
+    wait_for_restart(cluster, job)
     time.sleep(1.1)  # slurmd takes a credential of the same second for the one that it has just revoked
     with suppress(ClusterError):  # it runs already
         cluster.run("scontrol", "update", f"jobid={job}", "starttime=now")
     cluster.wait_for(job, "FAILED")
 
 
-def _restarted(cluster: Cluster, job: str) -> bool:
-    return "Restarts=0" not in cluster.run("scontrol", "show", "job", "-o", job)
+def wait_for_restart(cluster: Cluster, job: str) -> None:
+    """Until the job's first attempt is over and the job back in the queue."""
+    until = time.monotonic() + 60
+    while "Restarts=0" in cluster.run("scontrol", "show", "job", "-o", job) or cluster.state(job) == "COMPLETING":
+        if time.monotonic() > until:
+            raise ClusterError(f"job {job} was not requeued")
+        time.sleep(0.2)
 
 
 def node_down(node: str, then: Act | None = None) -> Callable[[Stage, str], None]:
@@ -141,6 +142,12 @@ def preempt(stage: Stage, job: str) -> None:
     if stage.cluster.wait_for(job, "PENDING", "PREEMPTED") == "PENDING":
         stage.cluster.run("scontrol", "hold", job)
     stage.cluster.wait_for(first, "COMPLETED")
+
+
+def cancel_requeued(stage: Stage, job: str) -> None:
+    """Keep a job that was put back into the queue from running again."""
+    wait_for_restart(stage.cluster, job)
+    stage.cluster.run("scancel", job)
 
 
 def prolog_has_failed(stage: Stage, job: str) -> None:

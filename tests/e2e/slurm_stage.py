@@ -21,7 +21,8 @@ from tests.cluster.slurm import Cluster, memory_can_be_limited
 from tests.slack.workspace import APP_TOKEN, BOT_TOKEN, CHANNEL
 
 TOKEN = "test-token-of-rehearsal-not-a-secret"
-PROLOG = '#!/bin/sh\n[ "$SLURM_JOB_COMMENT" != fail-in-prolog ]\n'
+PROLOGS = {"Prolog": "prolog", "PrologSlurmctld": "prolog_slurmctld"}
+PROLOG = '#!/bin/sh\n[ "$SLURM_JOB_COMMENT" != fail-in-{name} ]\n'
 URGENT = "PartitionName=urgent Nodes=n3,n4 PriorityTier=10 PreemptMode=OFF MaxTime=INFINITE State=UP"
 
 
@@ -88,12 +89,12 @@ def stage(folder: Path) -> Iterator[Stage]:
         address = _first_line(folder / "slack.log", slack)["url"]
         service = stack.enter_context(_service(folder, address))
         hooks = stack.enter_context(InstalledHooks())
-        prolog = hooks.folder / "prolog"
-        prolog.write_text(PROLOG, "utf-8")
-        prolog.chmod(0o755)
+        for name in PROLOGS.values():
+            (hooks.folder / name).write_text(PROLOG.format(name=name), "utf-8")
+            (hooks.folder / name).chmod(0o755)
         settings = {
             **hooks.slurm_settings,
-            "Prolog": str(prolog),
+            **{setting: str(hooks.folder / name) for setting, name in PROLOGS.items()},
             "PreemptType": "preempt/partition_prio",
             "PreemptMode": "REQUEUE",
             "SlurmdTimeout": "15",

@@ -160,6 +160,21 @@ def test_the_reason_of_the_next_attempt_is_not_the_reason_why_this_one_was_put_b
     assert (verdict, state, reason) == ("none", "REQUEUED", "")
 
 
+def test_nor_is_it_where_the_next_attempt_was_seen_on_its_way_out(hook: Any, spool: Any) -> None:
+    job = ended(hook, 0.2)
+    completing = record(hook, job, spool, "COMPLETING", SubmitTime=1, StartTime=1)
+    over = record(hook, job, spool, "FAILED", SubmitTime=1, StartTime=1)
+    assert not completing.requeued(now())
+    signs = hook.Signs(completing, over, exit_code="0:0", output="")
+    assert hook.judge(signs, now()) == ("none", "REQUEUED", "")
+
+
+def test_an_attempt_with_a_node_of_its_own_is_another_one_even_while_it_completes(hook: Any, spool: Any) -> None:
+    job = ended(hook, 0.2, nodes="n[1-2]")
+    assert not record(hook, job, spool, "COMPLETING", NodeList="n2").requeued(now())
+    assert record(hook, job, spool, "COMPLETING", NodeList="n3").requeued(now())
+
+
 def test_what_was_taken_from_the_next_attempts_record_is_taken_back(hook: Any, spool: Any) -> None:
     job = ended(hook, 0.2, SLURM_JOB_EXIT_CODE2="0:0")
     job.learn(record(hook, job, spool, "COMPLETING"), False)

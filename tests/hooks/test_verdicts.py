@@ -170,3 +170,16 @@ def test_slurmctlds_log_names_who_asked_to_kill_just_before_the_end(hook: Any, t
     assert hook.killer_in_log(str(log), "3", ended) == ""
     assert hook.killer_in_log(str(log), "68", None) == "prolog"
     assert hook.killer_in_log(str(tmp_path / "none"), "33", ended) is None
+
+
+def test_slurmctlds_log_says_it_of_this_attempt_and_not_of_the_one_before_or_after(hook: Any, tmp_path: Any) -> None:
+    log = tmp_path / "slurmctld.log"
+    log.write_text(
+        "[2026-11-30T08:10:27.390] error: prolog_slurmctld JobId=34 prolog exit status 1:0\n"
+        "[2026-11-30T08:10:27.455] Requeuing JobId=34\n"
+        "[2026-11-30T08:10:28.517] _slurm_rpc_kill_job: REQUEST_KILL_JOB JobId=34 uid 1001\n"
+        "[2026-11-30T08:10:38.455] Requeuing JobId=34\n"
+    )
+    assert hook.killer_in_log(str(log), "34", hook.epoch("2026-11-30T08:10:27")) == "prolog"
+    assert hook.killer_in_log(str(log), "34", hook.epoch("2026-11-30T08:10:38")) == "1001"
+    assert hook.killer_in_log(str(log), "34", hook.epoch("2026-11-30T08:10:48")) == ""
