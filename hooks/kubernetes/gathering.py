@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from hooks.kubernetes.api import Api, ApiError, Object
 from hooks.kubernetes.kinds import inside
-from hooks.kubernetes.logs import PodLogs, ends_of, fetch
+from hooks.kubernetes.logs import PodLogs, ends_of, fetch, wanted_of
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +46,8 @@ class Gatherer:
             before = self._held.get(uid)
             if before and before.closed and before.ends == ends_of(pod):
                 return before
+            if self._is_gone(uid):  # another may have its name by now
+                return before or PodLogs(missing={(name, run): "the pod is gone" for name, run, _ in wanted_of(pod)})
             got = await fetch(self._api, pod, budget or self._pod_bytes, before.logs if before else None)
             for (container, run), why in got.missing.items():
                 log.info("%s: log of %s, run %d: %s", pod["metadata"]["name"], container, run, why)
@@ -111,8 +113,7 @@ class Gatherer:
         if size <= self._memory_bytes:
             return
         log.warning("memory for logs is full (--memory-bytes): some are dropped")
-        again = [uid for uid in reversed(self._held) if not self._is_gone(uid)]
-        for uid in [*again, *(uid for uid in list(self._held) if self._is_gone(uid))]:
+        for uid in sorted(self._held, key=self._is_gone):  # in the order of being fetched
             if size <= self._memory_bytes:
                 break
             size -= self._held.pop(uid).size

@@ -40,6 +40,7 @@ class Intake:
 
     def __init__(self) -> None:
         self.incidents: dict[str, Incident] = {}
+        self.packed_bytes = 0
         self.failing = 0  # so many requests are answered with 500
         self.url = ""
         self._runner: web.AppRunner | None = None
@@ -109,6 +110,7 @@ class Intake:
     async def _log(self, request: web.Request) -> web.Response:
         self._check(request)
         content = await request.read()  # the server has unpacked it
+        self.packed_bytes += request.content_length or 0
         packed = content[:2] == b"\x1f\x8b"
         text = (gzip.decompress(content) if packed else content).decode()
         self.incidents[request.match_info["id"]].logs[request.match_info["name"]] = text

@@ -17,6 +17,7 @@ Place = tuple[str, str, str]  # group, version, plural
 
 ADMIN = "test-admin-token"
 """The token of who may do everything."""
+_PIECE = 256 << 10
 _NOT_NAMESPACED = {"nodes", "customresourcedefinitions"}
 _BUILT_IN: dict[Place, str] = {
     ("", "v1", "pods"): "Pod",
@@ -49,6 +50,7 @@ class Store:
     objects: dict[Place, dict[tuple[str, str], Object]] = field(default_factory=dict)
     history: list[tuple[int, Place, str, Object]] = field(default_factory=list)
     logs: dict[tuple[str, str, str, bool], bytes] = field(default_factory=dict)
+    breaks: dict[str, int] = field(default_factory=dict)  # pod → bytes after which the connection breaks
     forbidden: set[Place] = field(default_factory=set)
     version: int = 100
     compacted: int = 0
@@ -77,6 +79,9 @@ class StubApi:
     def __init__(self) -> None:
         self.store = Store()
         self.port = 0
+        self.logs_read: list[str] = []  # the pods, in the order of being asked for
+        self.most_logs_at_once = self._logs_at_once = 0
+        self._cache: dict[tuple[int, int, bool], bytes] = {}
         self.requests: list[str] = []  # "GET /api/v1/pods?watch"
         self._changed = asyncio.Event()
         self._runner: web.AppRunner | None = None
@@ -122,7 +127,7 @@ class StubApi:
         if len(rest) == 1:
             return await self._collection(request, place, namespace)
         if len(rest) == 3 and rest[2] == "log":
-            return self._log(request, namespace, rest[1])
+            return await self._log(request, namespace, rest[1])
         return await self._one(request, place, namespace, rest[1])
 
     def _resources(self, group: str, version: str) -> web.Response:
@@ -197,15 +202,38 @@ class StubApi:
         self._tell()
         return web.json_response(stored)
 
-    def _log(self, request: web.Request, namespace: str, pod: str) -> web.Response:
+    async def _log(self, request: web.Request, namespace: str, pod: str) -> web.StreamResponse:
         query = request.query
         previous = query.get("previous") == "true"
         text = self.store.logs.get((namespace, pod, query.get("container", ""), previous))
         if text is None or (namespace, pod) not in self.store.objects.get(("", "v1", "pods"), {}):
             return _status(400, "BadRequest", f'container "{query.get("container")}" in pod "{pod}" is not available')
-        lines = text.splitlines(keepends=True)[-int(query.get("tailLines") or 1 << 30) :]
-        stamp = b"2026-11-05T03:12:07.123456789Z " if query.get("timestamps") == "true" else b""
-        return web.Response(body=b"".join(stamp + line for line in lines), content_type="text/plain")
+        self.logs_read.append(pod)
+        self._logs_at_once += 1
+        self.most_logs_at_once = max(self.most_logs_at_once, self._logs_at_once)
+        try:
+            response = web.StreamResponse(headers={"Content-Type": "text/plain"})
+            await response.prepare(request)
+            body = self._stamped(text, int(query.get("tailLines") or 1 << 30), query.get("timestamps") == "true")
+            for start in range(0, len(body), _PIECE):
+                if start >= self.store.breaks.get(pod, len(body)):
+                    assert request.transport is not None
+                    request.transport.abort()  # the pod is gone, or its node
+                    break
+                await response.write(body[start : start + _PIECE])
+            return response
+        finally:
+            self._logs_at_once -= 1
+
+    def _stamped(self, text: bytes, lines: int, timestamps: bool) -> bytes:
+        key = (id(text), lines, timestamps)
+        if key not in self._cache:
+            stamp = b"2026-11-05T03:12:07.123456789Z " if timestamps else b""
+            body = b"".join(stamp + line for line in text.splitlines(keepends=True)[-lines:])
+            if len(text) < _PIECE:
+                return body
+            self._cache[key] = body
+        return self._cache[key]
 
     async def _watch(self, request: web.Request, place: Place, namespace: str) -> web.StreamResponse:
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
