@@ -22,7 +22,7 @@ class Incident:
     ranks: tuple[int, ...] = ()
     hosts: tuple[str, ...] = ()
     attempt: int = 0
-    words: tuple[str, ...] = ()  # in the message
+    words: tuple[str, ...] = ()
     reporters: int = 0  # 0: each node and the controller
 
 

@@ -62,10 +62,11 @@ class Stage:
         listed = self.get(f"{self.slack}/_fake/messages")
         return {each["ts"]: _words(each) for each in listed if each.get("thread_ts", each["ts"]) == each["ts"]}
 
-    def message(self, seen: dict[str, Any]) -> str:
-        """The one message that an incident has."""
-        (text,) = [text for ts, text in self.messages().items() if ts in {each["ts"] for each in seen["messages"]}]
-        return text
+    def post(self, seen: dict[str, Any]) -> tuple[str, str]:
+        """The one message in the channel that an incident has: its ts and its text."""
+        known = {each["ts"] for each in seen["messages"]}  # what is in its thread, and files, too
+        (post,) = [post for post in self.messages().items() if post[0] in known]
+        return post
 
 
 def _settled(seen: dict[str, Any], reporters: int) -> bool:
