@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -74,6 +75,15 @@ def settings(hook: Any, config: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     read = hook.Settings(str(config))
     monkeypatch.setattr(hook, "_log_file", read.log_file)
     return read
+
+
+def trimmed(hook: Any, path: Path, budget: int, scan: int = 64 << 20) -> bytes:
+    """What the hook keeps of the file, in at most about `budget` bytes, of which `scan` are searched."""
+    log = os.open(path, os.O_RDONLY)
+    try:
+        return bytes(hook.trim(log, path.stat().st_size, budget, scan))
+    finally:
+        os.close(log)
 
 
 def head_for(interpreter: str | Path, folder: Path) -> Path:

@@ -10,16 +10,10 @@ from typing import Any
 
 import pytest
 
+from tests.hooks.conftest import trimmed
+
 MIB = 1 << 20
 MARK = re.compile(rb"^\[firstfault: (about )?(\d+) lines \((\d+) bytes\) left out\]$", re.MULTILINE)
-
-
-def trimmed(hook: Any, path: Path, budget: int, scan: int = 64 * MIB) -> bytes:
-    log = os.open(path, os.O_RDONLY)
-    try:
-        return bytes(hook.trim(log, path.stat().st_size, budget, scan))
-    finally:
-        os.close(log)
 
 
 @pytest.fixture

@@ -1,0 +1,212 @@
+"""A node without Python: facts and the end of the job's output go out by curl, or one line says why nothing does."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.hooks.conftest import head_for
+from tests.hooks.intake import TOKEN, Intake
+
+SHELLS = [shell for shell in ("dash", "busybox") if shutil.which(shell)]
+TOOLS = (
+    "cat cut date echo grep head hostname id kill logger ls mkdir printf rm sed setsid sh sleep tail tr uname".split()
+)
+
+SCONTROL = """#!/bin/sh
+case "$*" in
+"show job -o 61") cat {folder}/record ;;
+"show hostnames n[1-2]") printf 'n1\\nn2\\n' ;;
+*) exit 1 ;;
+esac
+"""
+OUTPUT = "step 41\nwandb login hf_abcdefghijklmnopqrstuv\npassword=hunter22\nRuntimeError: shard 17 is truncated\n"
+
+
+class Container:
+    """What a small image has: one shell, a few tools, perhaps curl, and a Slurm whose one job is 61."""
+
+    def __init__(self, folder: Path, shell: str, url: str) -> None:
+        self.folder, self.shell = folder, shell
+        self.tools = folder / "bin"
+        self.tools.mkdir()
+        busybox = shutil.which("busybox")
+        for tool in [*TOOLS, "curl"]:
+            own = busybox if shell == "busybox" and tool != "curl" else shutil.which(shell if tool == "sh" else tool)
+            assert own, tool
+            (self.tools / tool).symlink_to(own)
+        scontrol = self.tools / "scontrol"
+        scontrol.write_text(SCONTROL.format(folder=folder).replace("#!/bin/sh", f"#!{self.tools}/sh"))
+        scontrol.chmod(0o755)
+        self.output = folder / "train-61.out"
+        self.output.write_text(OUTPUT)
+        self.record("FAILED", "1:0")
+        self.config = folder / "hook.conf"
+        self.config.touch(mode=0o600)
+        self.config.write_text(
+            f"[hook]\nurl = {url}\ntoken = {TOKEN}\nlog_file = {self.log}\nslurm_bin = {self.tools}\nwait = 20s\n"
+        )
+        self.hook = head_for("/no/such/python3", folder)
+        self.hook.write_text(self.hook.read_text().replace("/bin/sh", f"{self.tools}/sh"))
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "hook.log"
+
+    def record(self, state: str, code: str = "0:0", restarts: int = 0) -> None:
+        (self.folder / "record").write_text(
+            f"JobId=61 JobName=train UserId=me(1) Account=lab JobState={state} Reason=NonZeroExitCode Restarts={restarts} "
+            f"ExitCode={code} Partition=gpu NodeList=n[1-2] StdErr={self.output} StdIn=/dev/null StdOut={self.output} Power=\n"
+        )
+
+    def run(self, *arguments: str, node: str = "n1", **env: str) -> subprocess.CompletedProcess[str]:
+        """Call the hook as Slurm does, in a world where only the container's tools are."""
+        told = {
+            "PATH": str(self.tools),
+            "FIRSTFAULT_HOOK_CONFIG": str(self.config),
+            "SLURM_SCRIPT_CONTEXT": "epilog_slurmd",
+            "SLURM_JOB_ID": "61",
+            "SLURM_JOB_USER": "alice",
+            "SLURM_JOB_UID": str(os.getuid()),
+            "SLURM_NODELIST": "n[1-2]",
+            "SLURMD_NODENAME": node,
+            **env,
+        }
+        return subprocess.run(
+            [self.hook, *arguments], env=told, capture_output=True, text=True, timeout=30, check=False
+        )
+
+    def said(self, word: str, seconds: float = 30) -> list[str]:
+        """The lines of the hook's log once the word is in it."""
+        until = time.monotonic() + seconds
+        while not self.log.exists() or word not in self.log.read_text():
+            assert time.monotonic() < until, self.log.read_text() if self.log.exists() else "it said nothing"
+            time.sleep(0.05)
+        return self.log.read_text().splitlines()
+
+
+@pytest.fixture(params=SHELLS)
+def container(request: pytest.FixtureRequest, tmp_path: Path, intake: Intake) -> Container:
+    if not shutil.which("curl"):
+        pytest.skip("no curl here")
+    return Container(tmp_path, request.param, intake.url)
+
+
+def test_the_facts_and_the_end_of_the_output_arrive_by_the_same_intake(container: Container, intake: Intake) -> None:
+    began = time.monotonic()
+    done = container.run()
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert time.monotonic() - began < 2
+    seen = intake.wait_for_reports("61", 1)
+    (opened,) = seen.openings
+    assert (opened["scheduler"], opened["reporter"], opened["role"]) == ("slurm", "n1", "node")
+    facts = seen.closings[0]["job"]
+    assert (facts["name"], facts["user"], facts["account"], facts["partition"]) == ("train", "alice", "lab", "gpu")
+    assert (facts["state"], facts["reason"], facts["exit_code"]) == ("FAILED", "NonZeroExitCode", 1)
+    assert facts["nodes"] == ["n1", "n2"]
+    (text,) = seen.logs.values()
+    assert b"RuntimeError: shard 17 is truncated" in text
+    assert b"hunter22" not in text
+    assert b"hf_abc" not in text
+    assert any("job 61 is incident inc-61-0, told without Python" in line for line in container.said("incident"))
+
+
+def test_a_long_output_is_told_by_its_end(container: Container, intake: Intake) -> None:
+    container.output.write_text("step done\n" * 200_000 + OUTPUT)
+    container.run()
+    (text,) = intake.wait_for_reports("61", 1).logs.values()
+    assert text.endswith(b"RuntimeError: shard 17 is truncated\n")
+    assert len(text) <= 256 << 10
+
+
+def test_the_first_node_sends_the_output_and_the_others_their_facts(container: Container, intake: Intake) -> None:
+    container.run(node="n2")
+    seen = intake.wait_for_reports("61", 1)
+    assert (seen.reporters, seen.logs) == ({"n2"}, {})
+
+
+def test_the_attempt_is_the_one_that_slurm_counts(container: Container, intake: Intake) -> None:
+    container.record("FAILED", "1:0", restarts=2)
+    container.run()
+    assert intake.wait_for_reports("61", 1, attempt=2)
+
+
+def test_the_controller_tells_what_it_knows(container: Container, intake: Intake) -> None:
+    container.run(SLURM_SCRIPT_CONTEXT="epilog_slurmctld", SLURM_JOB_NODELIST="n[1-2]")
+    assert intake.wait_for_reports("61", 1).openings[0]["role"] == "controller"
+
+
+@pytest.mark.parametrize("state", ["COMPLETED", "CANCELLED", "PREEMPTED", "PENDING"])
+def test_what_is_no_failure_is_not_told(container: Container, intake: Intake, state: str) -> None:
+    container.record(state)
+    container.run()
+    time.sleep(1.5)
+    assert intake.requests == []
+
+
+def test_a_job_that_a_person_stopped_is_not_told(container: Container, intake: Intake) -> None:
+    container.record("FAILED", "0:15")
+    container.output.write_text(OUTPUT + "slurmstepd: error: *** JOB 61 ON n1 CANCELLED AT 2026-11-30T08:10:08 ***\n")
+    container.run()
+    time.sleep(1.5)
+    assert intake.requests == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to somebody else")
+def test_a_file_of_somebody_else_is_not_read(container: Container, intake: Intake) -> None:
+    os.chown(container.output, 12345, 12345)
+    container.run()
+    assert intake.wait_for_reports("61", 1).logs == {}
+
+
+def test_a_link_is_not_followed(container: Container, intake: Intake) -> None:
+    secret = container.folder / "secret"
+    secret.write_text("what the job's user must not see\n")
+    container.output.unlink()
+    container.output.symlink_to(secret)
+    container.run()
+    assert intake.wait_for_reports("61", 1).logs == {}
+
+
+def test_words_of_a_user_do_not_break_the_report(container: Container, intake: Intake) -> None:
+    record = container.folder / "record"
+    record.write_text(record.read_text().replace("JobName=train", 'JobName=a"},$(id)`id`\\'))
+    container.run(SLURM_JOB_USER='x"y')
+    facts = intake.wait_for_reports("61", 1).closings[0]["job"]
+    assert (facts["name"], facts["user"]) == ("a,idid", "xy")
+
+
+def test_without_curl_it_says_so_in_one_line_and_answers_0(container: Container, intake: Intake) -> None:
+    (container.tools / "curl").unlink()
+    done = container.run()
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    (line,) = container.said("no curl")
+    assert "found no Python 3.6 or newer" in line
+    assert intake.requests == []
+
+
+def test_a_token_that_others_can_read_is_not_used(container: Container, intake: Intake) -> None:
+    container.config.chmod(0o644)
+    assert container.run().returncode == 0
+    (line,) = container.said("mode 0600")
+    assert "hook.conf" in line
+    assert intake.requests == []
+
+
+def test_a_service_that_does_not_answer_costs_the_job_nothing(container: Container, intake: Intake) -> None:
+    container.config.write_text(container.config.read_text().replace(intake.url, "http://127.0.0.1:9"))
+    began = time.monotonic()
+    assert container.run().returncode == 0
+    assert time.monotonic() - began < 2
+    assert any("did not reach" in line for line in container.said("did not reach"))
+
+
+def test_a_wrapped_command_runs_all_the_same(container: Container) -> None:
+    done = container.run("wrap", "--", "sh", "-c", "echo out; exit 7", SLURM_SCRIPT_CONTEXT="")
+    assert (done.returncode, done.stdout) == (7, "out\n")
+    assert done.stderr.count("\n") == 1
