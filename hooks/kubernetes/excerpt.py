@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterator
+from functools import cache
 
-_WORDS = tuple(
-    word.encode()
-    for word in (
-        "error", "exception", "traceback", "fatal", "abort", "killed", "segfault", "signal", "timeout", "time out", "timed out",
-        "panic", "out of memory", "oom", "xid", "nccl warn", "failed", "refused", "nan", "unreachable", "no space",
-        "stale", "core dumped", "exit code", "exitcode", "assert",
-    )
+import hyperscan
+
+_WORDS = (
+    "error", "exception", "traceback", "fatal", "abort", "killed", "segfault", "signal", "time ?out", "timed out", "panic",
+    "out of memory", r"\boom\b", r"\bxid\b", "nccl warn", "failed", "refused", r"\bnan\b", "unreachable", "no space", "stale",
+    "core dumped", "exit ?code", "assert",
 )  # fmt: skip
-"""Lower case. Looked for by whole blocks first: most blocks of a training log have none, and are passed over quickly."""
-_SHORT = frozenset((b"oom", b"xid", b"nan"))  # parts of many other words
-_ALONE = re.compile(rb"\b(?:oom|xid|nan)\b")
+"""Looked for in whole blocks: most of a training log has none of them, and is passed over as fast as it is read."""
 _BEFORE, _AFTER = 4, 40  # lines kept round one that looks like trouble
 _LONGEST = 16 << 10  # bytes of a line
 _BLOCK = 64 << 10  # bytes looked at together
@@ -84,17 +81,23 @@ class Excerpt:
             if not block:
                 return
         self._tail.add(first, block)
-        lower = block.lower()
-        if self._follow or any(word in lower for word in _WORDS):
-            self._keep_trouble(first, block, lower)
+        trouble = _places_of_trouble(block)
+        if self._follow or trouble:
+            self._keep_trouble(first, block, trouble)
         self._before = (first, block)
 
-    def _keep_trouble(self, first: int, block: bytes, lower: bytes) -> None:
+    def _keep_trouble(self, first: int, block: bytes, trouble: list[int]) -> None:
         lines = [*_lines(*self._before)][-_BEFORE:] + list(_lines(first, block))
         begin = len(lines) - block.count(b"\n")
-        kept = 0  # index of the first line not kept yet
-        for at, low in enumerate(lower.split(b"\n")[:-1], begin):
-            if any(word in low and (word not in _SHORT or _ALONE.search(low)) for word in _WORDS):
+        kept = offset = 0  # index of the first line not kept yet; end of the line before
+        places = deque(trouble)
+        for at in range(begin, len(lines)):
+            offset += len(lines[at][1])
+            found = False
+            while places and places[0] <= offset:
+                places.popleft()
+                found = True
+            if found:
                 for near in lines[max(kept, at - _BEFORE) : at]:
                     self._keep(*near)
                 kept, self._follow = at, _AFTER
@@ -133,6 +136,22 @@ class _Ring:
                     over -= len(line)
                 else:
                     yield number, line
+
+
+@cache
+def _scanner() -> tuple[hyperscan.Database, hyperscan.Scratch]:
+    database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+    flags = [hyperscan.HS_FLAG_CASELESS] * len(_WORDS)
+    database.compile(expressions=[word.encode() for word in _WORDS], elements=len(_WORDS), flags=flags)
+    return database, hyperscan.Scratch(database)
+
+
+def _places_of_trouble(block: bytes) -> list[int]:
+    """Where words of trouble end, in order."""
+    found: list[int] = []
+    database, scratch = _scanner()
+    database.scan(block, match_event_handler=lambda _id, _start, end, *_: found.append(end), scratch=scratch)
+    return found
 
 
 def _lines(first: int, block: bytes) -> Iterator[tuple[int, bytes]]:

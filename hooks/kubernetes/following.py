@@ -73,6 +73,8 @@ class Collection:
                 if error.expired:
                     log.info("%s: what happened since is no longer kept; listing anew", self.path)
                     self._version = ""
+                    if time.monotonic() - began < _HASTY:
+                        await asyncio.sleep(self.first_pause)
                     continue
                 failures += 1
                 await asyncio.sleep(self._pause(error, failures))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
 
 from hooks.kubernetes.api import Api, ApiError, Object
 from hooks.kubernetes.kinds import inside
@@ -31,7 +33,7 @@ class Gatherer:
         self._memory_bytes = memory_bytes
         self._is_gone = is_gone
         self._held: dict[str, PodLogs] = {}  # by the pod's uid, the oldest first
-        self._room = asyncio.Semaphore(AT_ONCE)
+        self._room = _Room(AT_ONCE)
         self._busy: dict[str, asyncio.Lock] = {}
 
     @property
@@ -39,10 +41,13 @@ class Gatherer:
         """Bytes of packed logs in memory."""
         return sum(got.size for got in self._held.values())
 
-    async def logs(self, pod: Object, budget: int | None = None) -> PodLogs:
-        """Return a pod's logs, fetched now unless nothing was added since they were fetched last."""
+    async def logs(self, pod: Object, budget: int | None = None, urgent: bool = False) -> PodLogs:
+        """Return a pod's logs, fetched now unless nothing was added since they were fetched last.
+
+        What is `urgent`, since a report waits for it, goes before what is fetched in case that it is needed.
+        """
         uid = str(pod["metadata"]["uid"])
-        async with self._busy.setdefault(uid, asyncio.Lock()), self._room:
+        async with self._room.place(urgent), self._busy.setdefault(uid, asyncio.Lock()):
             before = self._held.get(uid)
             if before and before.closed and before.ends == ends_of(pod):
                 return before
@@ -96,11 +101,11 @@ class Gatherer:
         lost = []
 
         async def one(name: str) -> Object | None:
-            async with self._room:
+            async with self._room.place(urgent=True):
                 try:
                     return await self._api.get(f"/api/v1/nodes/{name}")
                 except ApiError as error:
-                    log.info("node %s: %s", name, error)
+                    log.debug("node %s: %s", name, error)
                     if error.status == 404:
                         lost.append(name)
                     return None
@@ -117,6 +122,42 @@ class Gatherer:
             if size <= self._memory_bytes:
                 break
             size -= self._held.pop(uid).size
+
+
+class _Room:
+    """So many at a time; who is urgent waits before who is not, else in the order of coming."""
+
+    def __init__(self, places: int) -> None:
+        self._free = places
+        self._count = 0
+        self._waiting: list[tuple[bool, int, asyncio.Future[None]]] = []
+
+    @asynccontextmanager
+    async def place(self, urgent: bool) -> AsyncIterator[None]:
+        if self._free:
+            self._free -= 1
+        else:
+            self._count += 1
+            turn = asyncio.get_running_loop().create_future()
+            heapq.heappush(self._waiting, (not urgent, self._count, turn))
+            try:
+                await turn
+            except asyncio.CancelledError:
+                if turn.done() and not turn.cancelled():
+                    self._pass_on()
+                raise
+        try:
+            yield
+        finally:
+            self._pass_on()
+
+    def _pass_on(self) -> None:
+        while self._waiting:
+            turn = heapq.heappop(self._waiting)[2]
+            if not turn.done():
+                turn.set_result(None)
+                return
+        self._free += 1
 
 
 def _about(event: Object) -> tuple[str, str]:

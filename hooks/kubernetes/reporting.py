@@ -21,8 +21,9 @@ from hooks.kubernetes.telling import describe_nodes, describe_pods, describe_wor
 
 log = logging.getLogger(__name__)
 
-_FIRST = 16  # pods, in the order of failing, whose logs are kept at full length
-_MANY = 2 * _FIRST  # pods from which the service is not to wait for the last before it says something
+_FIRST = 4  # pods, in the order of failing, that are told of before the others
+_LONG = 16  # pods, in that order, whose logs are kept at full length
+_MANY = 4 * _FIRST  # pods from which the service is not to wait for the last before it says something
 _PACKING = 4  # so much smaller are logs when they are packed, at least
 
 
@@ -77,7 +78,8 @@ class _Report:
         await self._send_logs(queue[:_FIRST], self._by.settings.pod_bytes)
         if many:
             await self._by.service.complete(self._incident, self._facts(), in_part=True)
-        await self._send_logs(queue[_FIRST:], self._least_of(len(queue)))
+        await self._send_logs(queue[_FIRST:_LONG], self._by.settings.pod_bytes)
+        await self._send_logs(queue[_LONG:], self._least_of(len(queue)))
         for each in self._earlier:
             await self._send_log(each, self._by.gatherer.held(each.uid) or PodLogs())
         missing = not_collected([*queue, *self._earlier], self._fetched, self._left_out)
@@ -124,7 +126,7 @@ class _Report:
 
         async def work() -> None:
             for each in waiting:
-                await self._send_log(each, await self._by.gatherer.logs(each.pod, budget))
+                await self._send_log(each, await self._by.gatherer.logs(each.pod, budget, urgent=True))
 
         tasks = [asyncio.create_task(work()) for _ in range(min(AT_ONCE, len(seats)))]
         try:

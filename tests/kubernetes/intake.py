@@ -41,6 +41,9 @@ class Intake:
     def __init__(self) -> None:
         self.incidents: dict[str, Incident] = {}
         self.packed_bytes = 0
+        self.open_for_logs = asyncio.Event()  # while it is not set, logs are waited for in vain
+        self.open_for_logs.set()
+        self.logs_asked = 0
         self.failing = 0  # so many requests are answered with 500
         self.url = ""
         self._runner: web.AppRunner | None = None
@@ -109,6 +112,8 @@ class Intake:
 
     async def _log(self, request: web.Request) -> web.Response:
         self._check(request)
+        self.logs_asked += 1
+        await self.open_for_logs.wait()
         content = await request.read()  # the server has unpacked it
         self.packed_bytes += request.content_length or 0
         packed = content[:2] == b"\x1f\x8b"

@@ -51,6 +51,8 @@ class Store:
     history: list[tuple[int, Place, str, Object]] = field(default_factory=list)
     logs: dict[tuple[str, str, str, bool], bytes] = field(default_factory=dict)
     breaks: dict[str, int] = field(default_factory=dict)  # pod → bytes after which the connection breaks
+    expiring_pages: int = 0  # so many second pages are refused
+    garbage: int = 0  # so many events are sent as something else
     forbidden: set[Place] = field(default_factory=set)
     version: int = 100
     compacted: int = 0
@@ -149,6 +151,9 @@ class StubApi:
             item for item in self.store.objects.get(place, {}).values() if _selected(item, namespace, request.query)
         ]
         start, limit = int(request.query.get("continue") or 0), int(request.query.get("limit") or 0)
+        if start and self.store.expiring_pages:
+            self.store.expiring_pages -= 1
+            return _status(410, "Expired", "The provided continue parameter is too old")
         page = found[start : start + limit] if limit else found
         metadata = {"resourceVersion": str(self.store.version)}
         if limit and start + limit < len(found):
@@ -248,6 +253,10 @@ class StubApi:
             changed = self._changed
             for version, where, what, item in list(self.store.history):
                 if version > since and where == place and _selected(item, namespace, request.query):
+                    if self.store.garbage:
+                        self.store.garbage -= 1
+                        await response.write(b'{"type": "MODIFIED", "obj\n')
+                        continue
                     await _event(response, what, item)
             since = self.store.version
             if request.query.get("allowWatchBookmarks") == "true":

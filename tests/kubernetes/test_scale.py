@@ -67,15 +67,16 @@ async def test_of_64_pods_the_first_to_fail_is_read_and_told_first_and_all_bound
 
     told = await world.intake.told("llm", seconds=120)
     names = [name for name in told.logs if "/" in name]
-    assert names[0].startswith(f"gpu-n{FIRST}/rank-{FIRST}.")
-    assert "ValueError: no such shard" in told.logs[names[0]]
+    first = f"gpu-n{FIRST}/rank-{FIRST}.llm-{FIRST}.pytorch.log"
+    assert "ValueError: no such shard" in told.logs[first]
     assert len(names) == 64
     assert all(len(told.logs[name]) < 320 << 10 for name in names)
     assert world.intake.packed_bytes < 8 << 20
     assert server.api.most_logs_at_once <= 8
     assert watcher._gatherer.held_bytes == 0
-    assert names[0] in told.in_part, "something was to be said before the last log was in"
-    assert len(told.in_part) < 64
+    assert first in names[:4]
+    assert first in told.in_part, "what is known of the first to fail is told before the last log is in"
+    assert len(told.in_part) < 32
 
 
 async def test_where_all_is_too_much_the_first_to_fail_are_sent_and_the_others_named(
@@ -87,7 +88,7 @@ async def test_where_all_is_too_much_the_first_to_fail_are_sent_and_the_others_n
 
     told = await world.intake.told("llm", seconds=120)
     names = [name for name in told.logs if "/" in name]
-    assert names[0].startswith(f"gpu-n{FIRST}/")
+    assert any(name.startswith(f"gpu-n{FIRST}/") for name in names)
     assert world.intake.packed_bytes < (2 << 20) + (256 << 10)
     left_out = told.logs["not-collected.txt"].splitlines()
     assert len(left_out) + len(names) == 48
