@@ -15,29 +15,37 @@ UNSET = {"", "(null)", "none", "jobcomp/none"}
 
 @dataclass(slots=True)
 class SlurmConf:
-    """slurm.conf as it was read."""
+    """slurm.conf as it was read, byte for byte, and the text of the files that it includes."""
 
     path: Path
     text: str
+    included: str = ""
 
     @classmethod
     def read(cls, path: Path) -> SlurmConf:
         """Raises OSError where it cannot be read."""
-        return cls(path, path.read_text("utf-8", "surrogateescape"))
+        text = _text_of(path)
+        named = re.findall(r"(?im)^[ \t]*Include[ \t]+(\S+)", text)
+        others = [path.parent / name for name in named if (path.parent / name).is_file()]
+        return cls(path, text, "\n".join(map(_text_of, others)))
+
+    @property
+    def _all(self) -> str:
+        return f"{self.included}\n{self.text}"
 
     def get(self, key: str) -> str:
         """The last value of the key, or ""."""
-        found = re.findall(rf"(?im)^\s*{key}\s*=\s*([^#\n]*)", self.text)
+        found = re.findall(rf"(?im)^\s*{key}\s*=\s*([^#\n]*)", self._all)
         return found[-1].strip().strip('"') if found else ""
 
     def is_controller(self, host: str) -> bool:
         """Whether slurmctld runs on this host."""
-        named = re.findall(r"(?im)^\s*(?:SlurmctldHost|ControlMachine|BackupController)\s*=\s*([\w.-]+)", self.text)
+        named = re.findall(r"(?im)^\s*(?:SlurmctldHost|ControlMachine|BackupController)\s*=\s*([\w.-]+)", self._all)
         return _short(host) in map(_short, named)
 
     def is_node(self, host: str) -> bool:
         """Whether this host looks like a node; of lists such as `gpu[01-64]` any number will do."""
-        lists = re.findall(r"(?im)^\s*NodeName=(\S+)|\bNodeHostname=(\S+)", self.text)
+        lists = re.findall(r"(?im)^\s*NodeName=(\S+)|\bNodeHostname=(\S+)", self._all)
         names = [name for pair in lists for each in pair for name in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", each)]
         patterns = [re.sub(r"\\\[.*?\]", r"\\d+", re.escape(_short(name))) for name in names]
         return any(re.fullmatch(pattern, _short(host)) for pattern in patterns)
@@ -70,29 +78,39 @@ class SlurmConf:
     def add(self, lines: list[str]) -> None:
         """Write the lines at the end. What the file was before stays beside it as slurm.conf.before-firstfault."""
         rest, ours = _parted(self.text)
-        before = self.path.with_name(self.path.name + ".before-firstfault")
+        before = self._before
         before.touch(mode=0o600)
-        before.write_text(rest, "utf-8", "surrogateescape")
-        block = "\n".join([BEGIN, *ours, *lines, END])
-        self._replace(rest.rstrip("\n") + f"\n\n{block}\n")
+        before.write_bytes(rest.encode("utf-8", "surrogateescape"))
+        self._replace("\n".join([rest, BEGIN, *ours, *lines, END, ""]))
 
     def remove(self) -> bool:
-        """Take our lines away; whether there were any."""
+        """Take our lines away, so that the file is as if they had never been there; whether there were any."""
         rest, ours = _parted(self.text)
         if ours:
-            self._replace(rest.rstrip("\n") + "\n")
+            self._replace(rest)
+        if self._before.is_file() and self._before.read_bytes() == rest.encode("utf-8", "surrogateescape"):
+            self._before.unlink()
         return bool(ours)
 
+    @property
+    def _before(self) -> Path:
+        return self.path.with_name(self.path.name + ".before-firstfault")
+
     def _replace(self, text: str) -> None:
-        before = self.path.stat()
-        handle, part = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
-        with os.fdopen(handle, "w", encoding="utf-8", errors="surrogateescape") as target:
-            target.write(text)
+        target = self.path.resolve()
+        before = target.stat()
+        handle, part = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        with os.fdopen(handle, "wb") as new:
+            new.write(text.encode("utf-8", "surrogateescape"))
         Path(part).chmod(before.st_mode & 0o7777)
         if os.geteuid() == 0:
             os.chown(part, before.st_uid, before.st_gid)
-        Path(part).replace(self.path)
+        Path(part).replace(target)
         self.text = text
+
+
+def _text_of(path: Path) -> str:
+    return path.read_bytes().decode("utf-8", "surrogateescape")
 
 
 def _short(host: str) -> str:
@@ -101,10 +119,10 @@ def _short(host: str) -> str:
 
 def _parted(text: str) -> tuple[str, list[str]]:
     """(what is the site's, our lines)."""
-    found = re.search(rf"(?ms)\n*^{re.escape(BEGIN)}\n(.*?)^{re.escape(END)}\n?", text)
+    found = re.search(rf"(?ms)\n?^{re.escape(BEGIN)}\n(.*?)^{re.escape(END)}\n?", text)
     if found is None:
         return text, []
-    return text[: found.start()] + "\n" + text[found.end() :], found[1].splitlines()
+    return text[: found.start()] + text[found.end() :], found[1].splitlines()
 
 
 def _calls(script: str, hook: Path) -> bool:

@@ -106,6 +106,55 @@ def test_uninstalled_slurm_conf_is_what_it_was(root: Path, capsys: pytest.Captur
     assert firstfault(root, "uninstall") == 0
 
 
+@pytest.mark.parametrize(
+    "text",
+    ["", "\n", SITE.rstrip("\n"), SITE + "\n\n", SITE.replace("\n", "\r\n"), SITE + "# caf\udce9\n", "\n\n" + SITE],
+    ids=[
+        "empty",
+        "a blank line",
+        "no last newline",
+        "blank lines at its end",
+        "Windows",
+        "Latin-1",
+        "blank lines first",
+    ],
+)
+def test_whatever_slurm_conf_was_it_is_again_byte_for_byte(root: Path, text: str) -> None:
+    path, before = root / "etc/slurm/slurm.conf", text.encode("utf-8", "surrogateescape")
+    path.write_bytes(before)
+    for _ in range(2):
+        assert firstfault(root, "apply") == 0
+        assert path.read_bytes() != before
+    assert firstfault(root, "uninstall") == 0
+    assert path.read_bytes() == before
+    assert [each.name for each in path.parent.iterdir()] == ["slurm.conf"]
+
+
+def test_what_a_person_wrote_below_our_lines_stays(root: Path) -> None:
+    firstfault(root, "apply")
+    path = root / "etc/slurm/slurm.conf"
+    path.write_text(path.read_text() + "KillWait=5\n")
+    firstfault(root, "uninstall")
+    assert conf(root) == SITE + "KillWait=5\n"
+
+
+def test_a_link_to_slurm_conf_stays_a_link(root: Path) -> None:
+    path, shared = root / "etc/slurm/slurm.conf", root / "shared.conf"
+    path.rename(shared)
+    path.symlink_to(shared)
+    firstfault(root, "apply")
+    assert path.is_symlink()
+    assert "Epilog=/usr" in shared.read_text()
+
+
+def test_an_epilog_of_an_included_file_is_seen(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (root / "etc/slurm/hooks.conf").write_text("Epilog=/opt/site/epilog\n")
+    (root / "etc/slurm/slurm.conf").write_text(SITE + "Include hooks.conf\n")
+    assert firstfault(root, "apply") == 0
+    assert "note  Epilog is /opt/site/epilog already" in capsys.readouterr().out
+    assert "\nEpilog=" not in conf(root)
+
+
 def test_a_sites_own_epilog_is_not_touched_but_told_of(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     script = root / "epilog.sh"
     script.write_text("#!/bin/sh\nclean-up\n")
