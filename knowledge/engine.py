@@ -56,14 +56,14 @@ def _weigh(paths: Sequence[Path]) -> tuple[Diagnosis, CaseView]:
     from knowledge.attribution import outcome
     from knowledge.attribution.earlier import look_back
     from knowledge.attribution.view import view_case
-    from knowledge.report import report, tell_earlier
+    from knowledge.report import report, tell_earlier, unread
 
     view = view_case(evidence)
     hypotheses = outcome.conclude(view)
     diagnosis = report(view, hypotheses)
     if hypotheses and (earlier := look_back(evidence, hypotheses[0])):
         tell_earlier(diagnosis, earlier)
-    diagnosis.missing += evidence.refused
+    diagnosis.missing += [*evidence.refused, *unread(evidence.job)]
     diagnosis.stats = Stats(bytes=evidence.bytes, lines=evidence.lines, seconds=round(time.perf_counter() - began, 4))
     return diagnosis, view
 

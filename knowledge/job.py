@@ -10,6 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validat
 MOST_RANKS = 1 << 20
 """Ranks of a job; a larger number is taken for a mistake."""
 
+MOST_UNREAD = 20
+"""Things that a reporter could not read, which are named as missing."""
+
 
 def _zoned(when: datetime) -> datetime:
     return when if when.tzinfo else when.replace(tzinfo=UTC)
@@ -41,6 +44,7 @@ class JobFacts(BaseModel):
     time_limit_seconds: int | None = None
     cpu_seconds: int | None = None  # of all tasks together
     peak_memory_bytes: int | None = None  # of the task that took most
+    unread: list[str] = Field(default_factory=list)  # "gpu-n17: /scratch/7.out: Permission denied"
 
     @field_validator("world_size", "ranks_per_node")
     @classmethod
@@ -57,6 +61,11 @@ class JobFacts(BaseModel):
     @classmethod
     def _each_node_once(cls, value: list[str]) -> list[str]:
         return list(dict.fromkeys(value))
+
+    @field_validator("unread")
+    @classmethod
+    def _some_of_it(cls, value: list[str]) -> list[str]:
+        return [" ".join(each.split())[:300] for each in value[:MOST_UNREAD]]
 
     @model_validator(mode="after")
     def _times_in_order(self) -> Self:

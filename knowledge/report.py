@@ -27,6 +27,7 @@ from knowledge.diagnosis import (
     VerifyStep,
 )
 from knowledge.fingerprint import fingerprint
+from knowledge.job import JobFacts
 from knowledge.redaction import redact
 from knowledge.signature import CAPTURES, Nature, SourceKind
 
@@ -212,6 +213,11 @@ def _missing(view: CaseView, best: Hypothesis, cause: Cause, confidence: float) 
     if confidence < _SURE and view.gaps.torn and not any("wrote last" in fact for fact in facts):
         facts.append(view.gaps.rests())
     return [redact(fact) for fact in facts] if best.failed else []
+
+
+def unread(job: JobFacts) -> list[str]:
+    """What reporters could not read, as facts that are missing."""
+    return [redact(f"What could not be read on {each}.") for each in job.unread]
 
 
 def _no_failure(view: CaseView, cause: Cause) -> Diagnosis:

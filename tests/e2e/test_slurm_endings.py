@@ -117,7 +117,11 @@ ENDINGS = {
     "no-output-folder": Ending(
         "#!/bin/bash\ntrue\n",
         options=("-o", "/no/such/folder/%j.out"),
-        incidents=(says("launch-failed", words=("/no/such/folder",)),),
+        incidents=(
+            says(
+                "launch-failed", words=("What could not be read on n1: /no/such/folder/", "Could not open stdout file")
+            ),
+        ),
     ),
     "bad-interpreter": Ending(
         "#!/no/such/interpreter\ntrue\n", incidents=(says("launch-failed", words=("/no/such/interpreter",)),)

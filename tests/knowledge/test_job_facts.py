@@ -49,6 +49,21 @@ def test_negative_attempts_and_limits_are_no_facts() -> None:
     assert facts.time_limit_seconds is None
 
 
+def test_what_could_not_be_read_is_named_as_missing(verdict: Verdict) -> None:
+    unread = ["n1: /scratch/7.out: Permission denied", "n2: /var/log/slurm/slurmd.log: Permission denied"]
+    said = verdict({"rank-0.log": closed(0), "rank-1.log": raised(1, "WidgetError: none")}, unread=unread)
+
+    assert said.missing[-2:] == [f"What could not be read on {each}." for each in unread]
+
+
+def test_a_list_of_what_could_not_be_read_is_bounded_and_of_one_line_each() -> None:
+    facts = JobFacts(unread=["n1: /a\nb: " + "x" * 1000] * 500)
+
+    assert len(facts.unread) == 20
+    assert {len(each) for each in facts.unread} == {300}
+    assert facts.unread[0].startswith("n1: /a b: x")
+
+
 @pytest.mark.parametrize(
     ("text", "ranks"), [("3, 5-7", (3, 5, 6, 7)), ("[3 5]", (3, 5)), ("0 and rank 1", (0, 1)), ("", ())]
 )
