@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncGenerator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import aiohttp
 
@@ -37,6 +37,13 @@ class ApiError(Exception):
     def refused(self) -> bool:
         """Whether the watcher may not do this, or this is not there: asking again and again is of no use."""
         return self.status in (403, 404, 405)
+
+
+class Page(NamedTuple):
+    """Some objects of a collection, and the version of it that they are of."""
+
+    items: Sequence[Object]
+    version: str
 
 
 class Api:
@@ -86,15 +93,23 @@ class Api:
         return await self._json(method, path, None, body)
 
     async def list(self, path: str, query: Mapping[str, str | int] | None = None) -> tuple[list[Object], str]:
-        """Return all objects of a collection and its resource version, page by page. Raises ApiError."""
+        """Return all objects of a collection and its resource version. Raises ApiError."""
         found: list[Object] = []
+        version = ""
+        async for page in self.pages(path, query):
+            found.extend(page.items)
+            version = page.version
+        return found, version
+
+    async def pages(self, path: str, query: Mapping[str, str | int] | None = None) -> AsyncGenerator[Page, None]:
+        """Yield the objects of a collection page by page. Raises ApiError."""
         asked: dict[str, str | int] = {**(query or {}), "limit": _PAGE}
         while True:
             page = await self.get(path, asked)
-            found.extend(page.get("items") or ())
             metadata = page.get("metadata") or {}
+            yield Page(page.get("items") or (), str(metadata.get("resourceVersion", "")))
             if not metadata.get("continue"):
-                return found, str(metadata.get("resourceVersion", ""))
+                return
             asked["continue"] = metadata["continue"]
 
     async def lines(

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, Literal
 
 from hooks.kubernetes.api import Object
-from hooks.kubernetes.kinds import Kind, inside, number
+from hooks.kubernetes.kinds import Kind, conditions_of, inside, number
 
 LABEL = "firstfault/watch"
 """On a bare pod, or a RayCluster of its own: watch it."""
@@ -49,7 +49,7 @@ def ending_of(kind: Kind, item: Object) -> Ending | None:
 
 def deactivation_of(item: Object) -> Ending | None:
     """How a queue ended for good what it had admitted; None where it did not, or a person asked for it."""
-    for condition in inside(item, "status", "conditions") or ():
+    for condition in conditions_of(item):
         reason = str(condition.get("reason") or "")
         if (
             (condition.get("type"), condition.get("status")) == ("Evicted", "True")
@@ -86,7 +86,7 @@ def deleted_at(item: Object) -> datetime | None:
 
 def disruption(pod: Object) -> Object | None:
     """The condition by which the platform says that it took the pod away."""
-    for condition in inside(pod, "status", "conditions") or ():
+    for condition in conditions_of(pod):
         if condition.get("type") == "DisruptionTarget" and condition.get("status") == "True":
             return dict(condition)
     return None
@@ -95,7 +95,7 @@ def disruption(pod: Object) -> Object | None:
 def _words(kind: Kind, status: Object) -> Iterator[tuple[str, Object]]:
     for field in kind.rules.at:
         if field == "conditions":
-            for condition in status.get("conditions") or ():
+            for condition in conditions_of({"status": status}):
                 if condition.get("status") == "True":
                     yield f"{condition.get('type')}={condition.get('reason')}", condition
                     yield str(condition.get("type")), condition

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import heapq
 import logging
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
 
 from hooks.kubernetes.api import Api, ApiError, Object
 from hooks.kubernetes.kinds import inside
@@ -17,6 +17,7 @@ log = logging.getLogger(__name__)
 AT_ONCE = 8
 """Requests for logs at a time."""
 _MOST_NODES = 256
+_EVENT_SECONDS = 60.0  # for all events of a namespace, of which there may be very many
 
 
 class Gatherer:
@@ -76,25 +77,25 @@ class Gatherer:
 
     async def events(self, namespace: str, names: set[tuple[str, str]]) -> list[Object]:
         """Return the events about objects, given by kind and name, of a namespace; none where they may not be read."""
-        try:
-            found, _ = await self._api.list(f"/api/v1/namespaces/{namespace}/events")
-        except ApiError as error:
-            log.warning("events of %s: %s", namespace, error)
-            return []
-        return [event for event in found if _about(event) in names]
+        return await self._events(namespace, {}, names)
 
     async def node_events(self, nodes: Sequence[str]) -> list[Object]:
         """Return the events about nodes; they stand in the namespace `default`."""
-        if not nodes:
-            return []
+        query = {"fieldSelector": "involvedObject.kind=Node"}
+        return await self._events("default", query, {("Node", node) for node in nodes}) if nodes else []
+
+    async def _events(self, namespace: str, query: Mapping[str, str], names: set[tuple[str, str]]) -> list[Object]:
+        found: list[Object] = []
         try:
-            query = {"fieldSelector": "involvedObject.kind=Node"}
-            found, _ = await self._api.list("/api/v1/namespaces/default/events", query)
-        except ApiError as error:
-            log.info("events of nodes: %s", error)
-            return []
-        names = {("Node", node) for node in nodes}
-        return [event for event in found if _about(event) in names]
+            async with (
+                asyncio.timeout(_EVENT_SECONDS),
+                aclosing(self._api.pages(f"/api/v1/namespaces/{namespace}/events", query)) as pages,
+            ):
+                async for page in pages:
+                    found.extend(event for event in page.items if _about(event) in names)
+        except (ApiError, TimeoutError) as error:
+            log.warning("events of %s: %s", namespace, error or "they did not come in time")
+        return found
 
     async def nodes(self, names: Sequence[str]) -> tuple[list[Object], list[str]]:
         """Return nodes by name, those that are there and may be read, and the names of those that are no more."""

@@ -83,6 +83,12 @@ def inside(item: Any, *path: str) -> Any:
     return item
 
 
+def conditions_of(item: Object) -> list[Object]:
+    """The conditions in an object's status; nothing where it holds something else."""
+    found = inside(item, "status", "conditions")
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
 def number(value: Any, otherwise: int = 1) -> int:
     """A count as a spec or a status gives it; `otherwise` where it is none."""
     return value if isinstance(value, int) and 0 <= value <= 1 << 20 else otherwise

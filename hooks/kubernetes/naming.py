@@ -9,6 +9,7 @@ from hooks.kubernetes.api import Object
 from hooks.kubernetes.kinds import inside, number
 from hooks.kubernetes.logs import PodLogs, Run
 from hooks.kubernetes.ranks import Seat, main_container
+from hooks.kubernetes.telling import one_line
 
 _MISLEADING = re.compile(
     r"(?i)(rank|ranks|attempt)(?=[-_.]?\d)|(e)(?=vents)|(d)(?=escribe)|(p)(?=ods?-status)|(g)(?=et-pods)"
@@ -57,7 +58,7 @@ class Naming:
 def not_collected(seats: Sequence[Seat], fetched: Mapping[str, PodLogs], left_out: Sequence[str]) -> bytes:
     """What could not be had, one log a line; empty where all of it was."""
     lines = [
-        f"pod {_plain(seat.name)}, container {_plain(run[0])}, run {run[1]}: {why}"
+        f"pod {_plain(seat.name)}, container {_plain(run[0])}, run {run[1]}: {one_line(why, 300)}"
         for seat in seats
         if (got := fetched.get(seat.uid))
         for run, why in sorted(got.missing.items())

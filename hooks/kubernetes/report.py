@@ -9,15 +9,18 @@ from typing import Any
 
 from hooks.kubernetes.api import Object
 from hooks.kubernetes.cluster import Workload
-from hooks.kubernetes.ending import Ending, disruption
+from hooks.kubernetes.ending import Ending, disruption, time_of
 from hooks.kubernetes.kinds import inside
 from hooks.kubernetes.ranks import Seat, Seating, main_container, newest
+from hooks.kubernetes.telling import one_line
 
 CHANNEL = "firstfault/slack-channel"
 """The annotation by which a workload says where it is to be told."""
 _USERS = ("firstfault/user", "kubeflow.org/owner", "app.kubernetes.io/created-by")
 _QUEUES = ("kueue.x-k8s.io/queue-name", "volcano.sh/queue-name", "scheduling.volcano.sh/queue-name")
 _LONGEST_NAME = 190
+_LONGEST_WORD = 300  # characters of anything that is told of a job
+_LONGEST_RUN = 10 * 366 * 86400  # seconds
 _SAYS_MORE = ("DeadlineExceeded",)
 
 
@@ -52,9 +55,9 @@ def facts(workload: Workload, attempt: int, ending: Ending, seating: Seating) ->
         "attempt": attempt,
         "name": workload.name,
         "partition": workload.namespace,
-        "user": next((str(notes[key]) for key in _USERS if notes.get(key)), None),
-        "account": next((str(notes[key]) for key in _QUEUES if notes.get(key)), None),
-        "comment": f"slack-channel={notes[CHANNEL]}" if notes.get(CHANNEL) else None,
+        "user": _first_of(notes, _USERS),
+        "account": _first_of(notes, _QUEUES),
+        "comment": f"slack-channel={''.join(channel.split())}" if (channel := _first_of(notes, (CHANNEL,))) else None,
         "state": "Pending" if ending.outcome == "ending" else "Failed",
         "reason": _reason(ending, crash, [each.pod for each in newest(seating.seats)]),
         "exit_code": crash.exit_code if crash else None,
@@ -62,11 +65,20 @@ def facts(workload: Workload, attempt: int, ending: Ending, seating: Seating) ->
         "nodes": seating.nodes,
         "world_size": seating.world_size,
         "ranks_per_node": seating.ranks_per_node,
-        "started_at": started,
+        "started_at": _stamp(time_of(started)),
         "ended_at": _stamp(ending.at),
         "time_limit_seconds": _limit(item),
     }
-    return {key: value for key, value in found.items() if value not in (None, "", [])}
+    return {
+        key: one_line(value, _LONGEST_WORD) if isinstance(value, str) else value
+        for key, value in found.items()
+        if value not in (None, "", [])
+    }
+
+
+def _first_of(notes: Object, keys: Sequence[str]) -> str | None:
+    """What the first of some labels or annotations says: people write them, and they may be long."""
+    return next((told for key in keys if (told := one_line(notes.get(key) or "", _LONGEST_WORD))), None)
 
 
 def first_crash(pods: Sequence[Object]) -> Crash | None:
@@ -133,7 +145,7 @@ def _reason(ending: Ending, crash: Crash | None, pods: Sequence[Object]) -> str:
 def _limit(item: Object) -> int | None:
     for path in (("spec",), ("spec", "runPolicy")):
         limit = inside(item, *path, "activeDeadlineSeconds")
-        if isinstance(limit, int) and limit >= 0:
+        if isinstance(limit, int) and 0 <= limit <= _LONGEST_RUN:
             return limit
     return None
 

@@ -97,7 +97,7 @@ class _Report:
 
     async def _send_texts(self) -> None:
         cluster, gatherer, workload = self._by.cluster, self._by.gatherer, self._workload
-        family, pods = cluster.family(workload), [each.pod for each in self.seating.seats]
+        family, pods = cluster.family(workload), [each.pod for each in in_order_of_failing(self.seating.seats)]
         names = {(each.kind.called[1], each.name) for each in family}
         names |= {("Pod", str(pod["metadata"]["name"])) for pod in pods}
         nodes = list(dict.fromkeys([*self.seating.nodes, *(each.node for each in self.seating.seats if each.node)]))

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from hooks.kubernetes.api import Object
 from hooks.kubernetes.ending import Ending, time_of
-from hooks.kubernetes.kinds import inside, number
+from hooks.kubernetes.kinds import conditions_of, inside, number
 
 _WAITING = frozenset(
     "ImagePullBackOff ErrImagePull ErrImageNeverPull InvalidImageName CreateContainerConfigError CreateContainerError "
@@ -75,7 +75,7 @@ def _statuses(pod: Object) -> Iterator[Object]:
 
 
 def _has_no_node(pod: Object) -> tuple[str, str] | None:
-    for condition in inside(pod, "status", "conditions") or ():
+    for condition in conditions_of(pod):
         if condition.get("type") == "PodScheduled" and condition.get("status") == "False":
             return str(condition.get("reason") or "Unschedulable"), str(condition.get("message") or "")
     return None

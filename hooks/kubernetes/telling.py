@@ -8,7 +8,7 @@ from typing import Any
 
 from hooks.kubernetes.api import Object
 from hooks.kubernetes.ending import disruption
-from hooks.kubernetes.kinds import inside
+from hooks.kubernetes.kinds import conditions_of, inside, number
 from hooks.kubernetes.ranks import is_accelerator
 
 LIMIT = 4 << 20
@@ -34,7 +34,7 @@ def describe_nodes(nodes: Iterable[Object], gone: Iterable[str] = (), took: Cont
         words = (
             "NodeLost: it left the cluster, and its pods with it" if name in took else "removed from the cluster since"
         )
-        told.append(f"Name:         {_one_line(name)}\nStatus:       {words}\n")
+        told.append(f"Name:         {one_line(name)}\nStatus:       {words}\n")
     return _text(told)
 
 
@@ -45,9 +45,9 @@ def describe_workload(items: Sequence[tuple[str, Object]]) -> bytes:
         metadata = item.get("metadata", {})
         lines = [f"{kind}: {metadata.get('namespace')}/{metadata.get('name')}"]
         status = item.get("status") or {}
-        lines += [f"  {name}: {_one_line(status[name])}" for name in _SAID if isinstance(status.get(name), str | int)]
+        lines += [f"  {name}: {one_line(status[name])}" for name in _SAID if isinstance(status.get(name), str | int)]
         if isinstance(status.get("state"), dict):
-            lines += [f"  state {name}: {_one_line(value)}" for name, value in sorted(status["state"].items())]
+            lines += [f"  state {name}: {one_line(value)}" for name, value in sorted(status["state"].items())]
         lines += _conditions(status)
         parts.append("\n".join(lines))
     return _text(parts)
@@ -59,13 +59,20 @@ def list_events(events: Iterable[Object]) -> bytes:
     for event in events:
         about = event.get("involvedObject") or event.get("regarding") or {}
         first, last = _times(event)
-        count = event.get("count") or inside(event, "series", "count") or 1
-        subject = f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}"
+        count = number(event.get("count") or inside(event, "series", "count"))
+        subject = one_line(f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}")
         times = f" (x{count} since {first})" if count > 1 else ""
-        message = _one_line(event.get("message") or event.get("note") or "")
-        row = f"{last}   {event.get('type', ''):<8} {event.get('reason', ''):<22} {subject:<40} {message}{times}"
-        rows.append((last, row))
-    return _text(["\n".join(row for _, row in sorted(rows))] if rows else ())
+        message = one_line(event.get("message") or event.get("note") or "")
+        kind, reason = one_line(event.get("type") or ""), one_line(event.get("reason") or "")
+        rows.append((last, f"{last}   {kind:<8} {reason:<22} {subject:<40} {message}{times}"))
+    newest, room = [], LIMIT
+    for _, row in sorted(rows, reverse=True):
+        room -= len(row.encode("utf-8", "replace")) + 1
+        if room < 0:
+            newest.append("[firstfault: older ones are left out]")
+            break
+        newest.append(row)
+    return "".join(f"{row}\n" for row in reversed(newest)).encode("utf-8", "replace")
 
 
 def _pod(pod: Object) -> Iterator[str]:
@@ -78,10 +85,10 @@ def _pod(pod: Object) -> Iterator[str]:
     yield f"Status:       {status.get('phase')}"
     for field in ("reason", "message"):
         if status.get(field):
-            yield f"{field.capitalize() + ':':<13} {_one_line(status[field])}"
+            yield f"{field.capitalize() + ':':<13} {one_line(status[field])}"
     taken = disruption(pod)
     if taken:
-        yield f"Disruption:   DisruptionTarget {taken.get('reason')}: {_one_line(taken.get('message', ''))}"
+        yield f"Disruption:   DisruptionTarget {taken.get('reason')}: {one_line(taken.get('message', ''))}"
     limits = {c.get("name"): inside(c, "resources", "limits") or {} for c in inside(pod, "spec", "containers") or ()}
     for title, field in (("Init Containers", "initContainerStatuses"), ("Containers", "containerStatuses")):
         found = status.get(field) or ()
@@ -102,13 +109,13 @@ def _container(container: Object, limits: Mapping[Any, Object]) -> Iterator[str]
             for key, label in (("reason", "Reason"), ("message", "Message"), ("exitCode", "Exit Code"),
                                ("signal", "Signal"), ("startedAt", "Started"), ("finishedAt", "Finished")):  # fmt: skip
                 if state.get(key) not in (None, ""):
-                    yield f"      {label + ':':<13} {_one_line(state[key])}"
+                    yield f"      {label + ':':<13} {one_line(state[key])}"
     yield f"    Restart Count:  {container.get('restartCount', 0)}"
     for resource in container.get("allocatedResourcesStatus") or ():
         for device in resource.get("resources") or ():
             if device.get("health") not in ("Healthy", None):
                 words = f"{resource.get('name')} {device.get('resourceID')} is {device.get('health')}"
-                yield f"    Device:         {_one_line(words)}"
+                yield f"    Device:         {one_line(words)}"
     if limits.get(name):
         yield "    Limits:"
         yield from (f"      {key + ':':<16} {value}" for key, value in sorted(limits[name].items()))
@@ -120,21 +127,21 @@ def _node(node: Object) -> Iterator[str]:
         yield "Unschedulable: true"
     for taint in inside(node, "spec", "taints") or ():
         words = f"{taint.get('key')}={taint.get('value') or ''}:{taint.get('effect')}"
-        yield f"Taint:        {_one_line(words)}"
+        yield f"Taint:        {one_line(words)}"
     yield from _conditions(node.get("status") or {})
     there, usable = inside(node, "status", "capacity") or {}, inside(node, "status", "allocatable") or {}
     for name in sorted(name for name in there if is_accelerator(name)):
-        yield f"Accelerators: {_one_line(name)} {_one_line(usable.get(name, 0))} of {_one_line(there[name])} usable"
+        yield f"Accelerators: {one_line(name)} {one_line(usable.get(name, 0))} of {one_line(there[name])} usable"
     yield ""
 
 
 def _conditions(status: Object) -> Iterator[str]:
-    found = [each for each in status.get("conditions") or () if isinstance(each, dict)]
+    found = conditions_of({"status": status})
     if found:
         yield "Conditions:"
     for each in found:  # some kinds have no type, and their phase for a status
         kind, state, since, reason, message = (
-            _one_line(each.get(key) or "") for key in ("type", "status", "lastTransitionTime", "reason", "message")
+            one_line(each.get(key) or "") for key in ("type", "status", "lastTransitionTime", "reason", "message")
         )
         yield f"  {kind:<20} {state:<8} {since:<21} {reason:<28} {message}".rstrip()
 
@@ -145,12 +152,12 @@ def _times(event: Object) -> tuple[str, str]:
         event.get("lastTimestamp") or inside(event, "series", "lastObservedTime") or event.get("eventTime") or created
     )
     first = event.get("firstTimestamp") or event.get("eventTime") or created
-    return str(first), str(last)
+    return one_line(first), one_line(last)
 
 
-def _one_line(value: Any) -> str:
+def one_line(value: Any, longest: int = _LONGEST) -> str:
     """Messages come from anywhere: one line each, of bounded length, without control characters."""
-    return _BLANKS.sub(" ", str(value)).strip()[:_LONGEST]
+    return _BLANKS.sub(" ", str(value)).strip()[:longest]
 
 
 def _text(parts: Iterable[str]) -> bytes:

@@ -12,6 +12,7 @@ from typing import Any
 from aiohttp import web
 
 from knowledge import Diagnosis, diagnose
+from knowledge.job import JobFacts
 
 TOKEN = "test-token-of-a-cluster-not-a-secret"
 
@@ -98,6 +99,7 @@ class Intake:
     async def _open(self, request: web.Request) -> web.Response:
         self._check(request)
         body = await request.json()
+        JobFacts.model_validate(body["job"])
         assert (body["schema"], body["scheduler"], body["role"]) == (1, "kubernetes", "node")
         key = f"{body['job_id']}/{body['attempt']}".replace("/", "-").replace(":", "-")
         self.incidents.setdefault(key, Incident(body["job"])).job.update(body["job"])
@@ -117,7 +119,7 @@ class Intake:
         content = await request.read()  # the server has unpacked it
         self.packed_bytes += request.content_length or 0
         packed = content[:2] == b"\x1f\x8b"
-        text = (gzip.decompress(content) if packed else content).decode()
+        text = (gzip.decompress(content) if packed else content).decode("utf-8", "replace")
         self.incidents[request.match_info["id"]].logs[request.match_info["name"]] = text
         return web.json_response({"sha256": "", "bytes": len(text)}, status=202)
 
@@ -125,6 +127,7 @@ class Intake:
         self._check(request)
         body = await request.json()
         found = self.incidents[request.match_info["id"]]
+        JobFacts.model_validate(body["job"])
         found.job.update(body["job"])
         if body["role"] == "node":
             found.completions += 1
