@@ -76,7 +76,8 @@ def install(site: Site, bot: str | None, token_file: Path | None, *, apply: bool
         print(f"note  {remark}")
     if apply:
         print(
-            "next  scontrol reconfigure; where JobCompType is new, restart slurmctld. Then: firstfault hook install slurm --check"
+            "next  restart slurmctld, which EpilogSlurmctld and JobCompType need, and scontrol reconfigure for the nodes."
+            " Then: firstfault hook install slurm --check"
         )
     else:
         print("next  the same with --apply, on every node and on the controller; nothing was changed")
@@ -160,9 +161,7 @@ def uninstall(site: Site) -> int:
         print(f"firstfault: {error}", file=sys.stderr)
         return 2
     if removed:
-        print(
-            f"removed our lines from {site.conf.path}; run scontrol reconfigure, and restart slurmctld for JobCompType"
-        )
+        print(f"removed our lines from {site.conf.path}; restart slurmctld, and run scontrol reconfigure for the nodes")
     print(f"left {site.at(SPOOL)}, where reports may wait")
     return 0
 

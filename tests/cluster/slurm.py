@@ -168,6 +168,15 @@ class Cluster:
                 with suppress(ProcessLookupError):
                     os.kill(each, signal.SIGKILL)
 
+    def restart_controller(self) -> None:
+        """What some changes of slurm.conf need."""
+        daemon = self._named.pop("slurmctld")
+        self._daemons.remove(daemon)
+        daemon.terminate()
+        daemon.wait(30)
+        self.spawn("slurmctld", "-D", "-f", str(self.conf))
+        self.wait_for_nodes()
+
     def take_down(self, node: str) -> None:
         """Let the controller hold the node for dead. A slurmd that lives registers again and is taken back at once."""
         self.run("scontrol", "update", f"nodename={node}", "state=down", "reason=rehearsal")
