@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from hooks.kubernetes.api import Object
 from hooks.kubernetes.attempts import evictions_of, is_of_attempt, restarts_of
 from hooks.kubernetes.ending import is_labelled
-from hooks.kubernetes.kinds import BY_OWNER, KINDS, Kind
+from hooks.kubernetes.kinds import BY_OWNER, KINDS, OTHER, Kind
 
 _GHOST_SECONDS = 1800.0  # for which what was deleted is remembered
 _SELECTING = frozenset(kind.selector.partition("=")[0] for kind in KINDS if kind.selector)
+_KEPT = _SELECTING | {"kueue.x-k8s.io/managed"}
+"""Labels of pods that may be a workload's, though nobody made them."""
 _DEEPEST = 6  # owners above one another
 
 _Index = dict[tuple[str, ...], dict[str, None]]
@@ -87,7 +89,7 @@ class Cluster:
         labels = metadata.get("labels") or {}
         owner = owner_of(pod)
         known = owner is not None and _group_and_kind(owner) in BY_OWNER
-        if not known and not is_labelled(pod) and not _SELECTING & labels.keys():
+        if not known and not is_labelled(pod) and not _KEPT & labels.keys():
             return None
         before = self.pods.get(metadata["uid"])
         self.pods[metadata["uid"]] = pod
@@ -122,6 +124,10 @@ class Cluster:
                 self._drop_selector(uid)
                 self._children.pop((uid,), None)
                 _discard(self._children, (str((owner_of(workload.item) or {}).get("uid")),), uid)
+        for uid in [uid for uid, workload in self.workloads.items() if workload.unread]:
+            if (uid,) not in self._pods_by_owner and (uid,) not in self._children:
+                self._drop_selector(uid)
+                del self.workloads[uid]
         return forgotten
 
     def top_of(self, item: Object) -> Workload | None:
@@ -199,9 +205,16 @@ class Cluster:
         if owner and self._is_readable(owner, item):
             return None  # it will be seen, or is long gone
         claiming = self._claiming(item)
-        if claiming or owner is None or _group_and_kind(owner) not in BY_OWNER:
+        if claiming or owner is None:
             return claiming
-        return self._stand_in(owner, item) if BY_OWNER[_group_and_kind(owner)].kind != "Pod" else None
+        kind = BY_OWNER.get(_group_and_kind(owner), OTHER)
+        if kind.kind == "Pod" or (kind is OTHER and not (is_labelled(item) and self._is_pod(item))):
+            return None
+        return self._stand_in(kind, owner, item)
+
+    def _is_pod(self, item: Object) -> bool:
+        known = self.workloads.get(item["metadata"]["uid"])
+        return item["metadata"]["uid"] in self.pods or (known is not None and known.kind.kind == "Pod")
 
     def _claiming(self, item: Object) -> Workload | None:
         """The workload whose selector an item's labels match; of several of one name, the one that is there."""
@@ -219,8 +232,7 @@ class Cluster:
         namespace = item["metadata"].get("namespace")
         return kind is not None and not {(kind, namespace), (kind, None)} & self._unreadable
 
-    def _stand_in(self, owner: Object, item: Object) -> Workload:
-        kind = BY_OWNER[_group_and_kind(owner)]
+    def _stand_in(self, kind: Kind, owner: Object, item: Object) -> Workload:
         metadata = {"name": owner.get("name"), "uid": owner.get("uid"), "namespace": item["metadata"]["namespace"]}
         workload = Workload(kind, {"kind": owner.get("kind"), "metadata": metadata}, unread=True)
         self.put(workload)

@@ -209,3 +209,9 @@ KINDS: tuple[Kind, ...] = (
 
 BY_OWNER: dict[tuple[str, str], Kind] = {kind.called: kind for kind in KINDS}
 """A kind by its group and the name that the API calls it by."""
+
+OTHER = Kind(
+    "", (), "", "Workload of pods", Rules(), selector="",
+    index_labels=("leaderworkerset.sigs.k8s.io/worker-index", "apps.kubernetes.io/pod-index"),
+)  # fmt: skip
+"""Whatever else makes pods, where these bear the label."""

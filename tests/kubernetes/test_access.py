@@ -12,7 +12,20 @@ from hooks.kubernetes.figures import Figures
 from hooks.kubernetes.watcher import Watcher
 from tests.kubernetes.conftest import StubServer, World, kubeconfig_of
 from tests.kubernetes.contract import TRACEBACK
-from tests.kubernetes.controllers import INSTALLED, JOBSET, PYTORCH_JOB, RAY_JOB, TRAIN_JOB, Made, parts
+from tests.kubernetes.controllers import (
+    INSTALLED,
+    JOBSET,
+    PYTORCH_JOB,
+    RAY_JOB,
+    TRAIN_JOB,
+    Made,
+    make,
+    parts,
+    said,
+    within,
+)  # fmt: skip
+from tests.kubernetes.controllers import owner as owner_reference
+from tests.kubernetes.lab import now
 
 JOBSETS = parts(JOBSET.place)
 RAY_CLUSTERS = ("ray.io", "v1", "rayclusters")
@@ -126,3 +139,65 @@ async def test_a_server_that_refuses_for_a_moment_is_not_believed_at_once(world:
     await made.says(PYTORCH_JOB.failed)
     assert (await world.intake.told("llm", seconds=40)).job["reason"] == "PyTorchJobFailed"
     assert not unreadable(watcher, "PyTorchJob")
+
+
+async def test_labelled_pods_of_a_kind_that_nobody_knows_are_told_as_one(world: World, server: StubServer) -> None:
+    watcher = await world.watch()
+    owner = {"apiVersion": "example.com/v1", "kind": "Swarm", "name": "bees", "uid": "uid-of-bees", "controller": True}
+    pods = []
+    for index in range(3):
+        labels = {"firstfault/watch": "true", "apps.kubernetes.io/pod-index": str(index)}
+        name = f"bees-{index}"
+        await world.lab.pod(name, None, labels, f"gpu-n{index}", gpus=1)
+        path = f"/api/v1/namespaces/train/pods/{name}"
+        pods.append(await world.lab.call("PATCH", path, {"metadata": {"ownerReferences": [owner]}}))
+        await world.lab.runs(pods[-1])
+        await world.server.put_log(name, "pytorch", TRACEBACK if index == 1 else "step 1\n")
+    for pod in (pods[1], pods[0], pods[2]):
+        await world.lab.ends(pod, 1)
+    told = await world.intake.told("bees")
+    await asyncio.sleep(0.5)
+    assert "ValueError" in told.logs["gpu-n1/rank-1.bees-1.pytorch.log"]
+    assert told.job["world_size"] == 3
+    assert world.intake.names() == ["bees"]
+
+    cluster = watcher._cluster
+    for pod in pods:
+        await world.lab.delete(pod)
+    await asyncio.sleep(0.5)
+    cluster._gone = dict.fromkeys(cluster._gone, -1e9)  # half an hour later
+    cluster.expire()
+    assert not cluster.workloads
+    assert not cluster.pods
+
+
+async def test_a_job_that_a_kind_nobody_knows_made_speaks_for_itself(world: World) -> None:
+    await world.watch()
+    owner = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "name": "nightly",
+        "uid": "uid-of-nightly",
+        "controller": True,
+    }
+    for night in ("monday", "tuesday"):
+        labels = {"firstfault/watch": "true"}
+        job = await world.lab.job(night, 1, ownerReferences=[owner], labels=labels)
+        await world.lab.condition(job, "Failed", "BackoffLimitExceeded")
+        await world.intake.told(night)
+    assert world.intake.names() == ["monday", "tuesday"]
+
+
+async def test_a_single_pod_in_a_queue_is_told_by_the_word_of_its_queue(world: World) -> None:
+    await world.watch()
+    pod = await world.lab.pod("solo", None, {"kueue.x-k8s.io/managed": "true"}, "gpu-n0", gpus=1)
+    await world.lab.runs(pod)
+    await world.server.put_log("solo", "pytorch", TRACEBACK)
+    place = "kueue.x-k8s.io/v1beta1/workloads"
+    await make(world.lab, place, "pod-solo-1a2b3", {"active": True}, ownerReferences=[owner_reference(pod)])
+    await world.lab.ends(pod, 1)
+    finished = said("Finished", "Failed", "Container failed with exitCode: 1")
+    path = f"{within(place)}/pod-solo-1a2b3/status"
+    await world.lab.call("PATCH", path, {"status": {"conditions": [{**finished, "lastTransitionTime": now()}]}})
+    told = await world.intake.told("pod-solo-1a2b3")
+    assert any("ValueError" in text for name, text in told.logs.items() if name.endswith("solo.pytorch.log"))

@@ -45,6 +45,26 @@ async def test_a_failed_job_is_diagnosed_and_after_a_restart_not_told_again(worl
         assert after["reports"] == before["reports"]
 
 
+async def test_of_a_large_job_the_service_hears_before_the_last_log_is_in(world: World, tmp_path: Path) -> None:
+    async with running(settings_in(tmp_path / "data")) as service, aiohttp.ClientSession() as session:
+        await world.watch(service=service.url, token=TOKEN)
+        job = await world.lab.job("llm", 18)
+        pods = await world.lab.workers(job, 18)
+        for rank in range(18):
+            await world.server.put_log(f"llm-{rank}", "pytorch", TRACEBACK if rank == 7 else "step 1\n")
+        await world.lab.ends(pods[7], 1)
+        await world.lab.condition(job, "Failed", "BackoffLimitExceeded")
+
+        client = Client(session, service.url)
+        me = {"scheduler": "kubernetes", "reporter": "firstfault-watcher", "role": "node"}
+        incident_id = await client.open(f"train/llm:{job['metadata']['uid'][:8]}", **me)
+        incident = await client.incident(incident_id, _diagnosed_in_full)
+        assert {report["role"] for report in incident["reports"]} == {"controller", "node"}
+        document = incident["diagnosis"]["document"]
+        assert (document["cause"]["id"], document["initiating"]["ranks"]) == ("app-exception", [7])
+        assert len(incident["logs"]) >= 18
+
+
 def _diagnosed_in_full(incident: Any) -> bool:
     told = all(report["completed_at"] for report in incident["reports"])
     return bool(told and incident["diagnosis"] and incident["diagnosis"]["document"]["initiating"]["ranks"])
