@@ -158,6 +158,24 @@ def test_the_spool_forgets_what_is_too_old_and_says_so(hook: Any, settings: Any,
     assert "it is too old" in Path(settings.log_file).read_text()
 
 
+def test_a_service_that_stays_away_does_not_keep_what_is_too_old(hook: Any, settings: Any, spool: Any) -> None:
+    for number in range(2):
+        spool.put(report(hook, str(number)))
+    long_ago = time.time() - settings.spool_age - 10
+    os.utime(spool.waiting()[0], (long_ago, long_ago))
+    spool.put(report(hook, "2"))
+    assert [Path(path).name.split("-")[1] for path in spool.waiting()] == ["1", "2"]
+    assert "-0-" in Path(settings.log_file).read_text()
+    assert "it is too old" in Path(settings.log_file).read_text()
+
+
+def test_a_report_larger_than_the_spool_is_dropped_too_and_said(hook: Any, settings: Any, spool: Any) -> None:
+    settings.spool_bytes = 50_000
+    spool.put(report(hook, "7", size=100_000))
+    assert spool.waiting() == []
+    assert "the spool is full" in Path(settings.log_file).read_text()
+
+
 def test_a_damaged_report_does_not_stop_the_others(hook: Any, settings: Any, spool: Any, intake: Intake) -> None:
     spool.put(report(hook, "7"))
     Path(spool.waiting()[0]).write_bytes(b"half a tar")
