@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import socket
 import ssl
 import subprocess
 import threading
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
+from contextlib import asynccontextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import aiohttp
+import pytest
 
 from tests.kubernetes.lab import NAMESPACE, TOKEN
 
@@ -23,25 +26,36 @@ BINARIES = ROOT / ".cache" / "kube-apiserver-1.20.2"
 NODES = ("gpu-n0", "gpu-n1")
 
 
-def missing() -> str | None:
-    """Why there is no API server here; None: there is one."""
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RealServer]:
+    """One API server for all tests of a module."""
     if not (BINARIES / "kube-apiserver").exists() or shutil.which("etcd") is None or shutil.which("openssl") is None:
-        return "no Kubernetes API server here: `make test-kubernetes` builds one"
-    return None
+        pytest.fail("no Kubernetes API server here: `make test-kubernetes` builds one")
+    real = RealServer(tmp_path_factory.mktemp("kubernetes"))
+    try:
+        asyncio.run(real.start())
+        yield real
+    finally:
+        real.stop()
+
+
+@pytest.fixture
+async def server(running: RealServer) -> RealServer:
+    """The API server, without what other tests left."""
+    await running.clear()
+    return running
 
 
 class RealServer:
-    """One API server, its etcd and the kubelets of its nodes. `tokens` are further users by their tokens."""
+    """One API server, its etcd and the kubelets of its nodes."""
 
-    def __init__(self, folder: Path, tokens: Mapping[str, str] | None = None) -> None:
+    def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._ports = _free_ports(5)
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._logs: dict[tuple[str, str, bool], str] = {}
         self._kubelet: ThreadingHTTPServer | None = None
-        lines = [f'{TOKEN},admin,admin,"system:masters"']
-        lines += [f'{token},{user},{user},"system:serviceaccounts"' for token, user in (tokens or {}).items()]
-        (folder / "tokens.csv").write_text("\n".join(lines) + "\n")
+        (folder / "tokens.csv").write_text(f'{TOKEN},admin,admin,"system:masters"\n')
 
     @property
     def url(self) -> str:
@@ -99,13 +113,20 @@ class RealServer:
                 assert self._processes["kube-apiserver"].poll() is None, self.log()
                 await asyncio.sleep(0.2)
 
-    async def start_controllers(self, kubeconfig: Path) -> None:
-        """Start the controller that makes the pods of Jobs and judges them."""
+    @asynccontextmanager
+    async def controllers(self, kubeconfig: Path) -> AsyncIterator[None]:
+        """Meanwhile, the controller runs that makes the pods of Jobs and judges them."""
         self._run(
             "kube-controller-manager", str(BINARIES / "kube-controller-manager"), f"--kubeconfig={kubeconfig}",
             "--controllers=job", "--leader-elect=false", "--bind-address=127.0.0.1",
             f"--secure-port={self._ports[3]}", "--port=0",
         )  # fmt: skip
+        try:
+            yield
+        finally:
+            process = self._processes.pop("kube-controller-manager")
+            process.kill()
+            process.wait()
 
     async def put_log(self, pod: str, container: str, text: str, previous: bool = False) -> None:
         """Have the pod's kubelet answer with this log."""
@@ -138,7 +159,16 @@ class RealServer:
             aiohttp.ClientSession() as session,
             session.request(method, self.url + path, json=body, headers=headers, ssl=False) as answer,
         ):
-            return answer.status, await answer.json(content_type=None)
+            told = await answer.text()
+            return answer.status, json.loads(told) if told.startswith("{") else told
+
+    async def token_of(self, namespace: str, account: str) -> str:
+        """A token of a service account, as its pods are given."""
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 3600}}
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+        status, answer = await self.call("POST", path, body)
+        assert status == 201, answer
+        return str(answer["status"]["token"])
 
     def log(self) -> str:
         """The end of what the API server said."""
@@ -187,6 +217,7 @@ class RealServer:
         for group, version, plural, kind in (
             ("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet"),
             ("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob"),
+            ("monitoring.coreos.com", "v1", "servicemonitors", "ServiceMonitor"),
         ):
             await self._created(
                 "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", _kind(group, version, plural, kind)
