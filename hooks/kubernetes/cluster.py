@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from hooks.kubernetes.api import Object
-from hooks.kubernetes.attempts import evictions_of, is_of_attempt, restarts_of
+from hooks.kubernetes.attempts import began_of, evictions_of, is_of_attempt, restarts_of
 from hooks.kubernetes.ending import is_labelled
 from hooks.kubernetes.kinds import BY_OWNER, KINDS, OTHER, Kind
 
@@ -165,8 +165,8 @@ class Cluster:
     def pods_of(self, workload: Workload) -> list[Object]:
         """The pods of a workload and of everything it made, of its present attempt."""
         pods = self._all_pods(workload)
-        restarts = self._restarts_of(workload, pods)
-        return [pod for pod in pods if is_of_attempt(workload.kind, workload.item, pod, restarts)] or pods
+        restarts, began = self._restarts_of(workload, pods), began_of(self._family_items(workload))
+        return [pod for pod in pods if is_of_attempt(workload.kind, workload.item, pod, restarts, began)] or pods
 
     def earlier_pods_of(self, workload: Workload) -> list[Object]:
         """The pods of its attempts before, as far as they are remembered."""

@@ -217,12 +217,12 @@ TRAIN_JOB = Shape(
     between=lambda name: [("jobset.x-k8s.io/v1alpha2/jobsets", name, {}), *_replicated(name, name, "node")],
     pods=lambda name, job: _of_replicated(name, job, "node", 2),
     running={
-        "conditions": [said("Suspended", "Resumed", "TrainJob is resumed", "False")],
+        "conditions": [said("Suspended", "Resumed", "TrainJob is resumed", "False", lastTransitionTime=THEN)],
         "jobsStatus": [{"name": "node", "active": 1, "failed": 0, "ready": 1, "succeeded": 0, "suspended": 0}],
     },
     failed={
         "conditions": [
-            said("Suspended", "Resumed", "TrainJob is resumed", "False"),
+            said("Suspended", "Resumed", "TrainJob is resumed", "False", lastTransitionTime=THEN),
             said("Failed", "FailedJobs", "jobset failed due to one or more job failures (first failed job: node-0)"),
         ]
     },

@@ -232,6 +232,31 @@ class TestQueue:
         assert told.job["exit_code"] == 1
         assert world.intake.names() == ["llm"]
 
+    async def test_a_jobset_that_was_put_back_does_not_answer_for_the_pods_that_were_taken_from_it(
+        self, world: World
+    ) -> None:
+        await world.watch()
+        made = await Made(world.lab, JOBSET, "llm").begin()
+        place = "kueue.x-k8s.io/v1beta1/workloads"
+        workload = await make(world.lab, place, "jobset-llm-4f1c2", {}, ownerReferences=[owner(made.item)])
+        for pod in made.pods:  # it ran for an hour, and did not go when it was told to
+            path = f"/api/v1/namespaces/train/pods/{pod['metadata']['name']}"
+            await world.lab.call("PATCH", path, {"metadata": {"creationTimestamp": now(-3600)}})
+            await world.lab.ends(pod, 137)
+            await world.lab.delete(pod)
+        admitted = said("Admitted", "Admitted", "The workload is admitted")
+        await self.writes(world, workload, admitted, schedulingStats={"evictions": [{"count": 2}]})
+        fresh = [
+            await again(made, pod, f"llm-{index}-resumed", f"gpu-n{index + 4}") for index, pod in enumerate(made.pods)
+        ]
+        await world.server.put_log(fresh[1]["metadata"]["name"], "pytorch", TRACEBACK)
+        await world.lab.ends(fresh[1], 1)
+        await made.says(JOBSET.failed)
+
+        told = await world.intake.told("llm", attempt=2)
+        assert told.job["exit_code"] == 1
+        assert told.job["nodes"] == ["gpu-n4", "gpu-n5"]
+
     async def test_what_ran_longer_than_its_queue_allows_is_told_for_its_job(
         self, world: World, tmp_path: Path
     ) -> None:
@@ -239,7 +264,10 @@ class TestQueue:
         made, workload = await self.admitted(world)
         why = "DeactivatedDueToMaximumExecutionTimeExceeded"
         message = "The workload is deactivated due to exceeding the maximum execution time"
-        await self.writes(world, workload, said("Evicted", why, message), active=False)
+        stats = {
+            "evictions": [{"reason": "Deactivated", "underlyingCause": "MaximumExecutionTimeExceeded", "count": 1}]
+        }
+        await self.writes(world, workload, said("Evicted", why, message), active=False, schedulingStats=stats)
         await made.says(JOB.stopped)
 
         told = await world.intake.told("llm")

@@ -75,3 +75,22 @@ async def test_success_suspension_and_deletion_are_no_failures(world: World, kin
     await world.intake.told("last")
     await asyncio.sleep(0.5)
     assert world.intake.names() == ["last"]
+
+
+async def test_a_labelled_pod_that_succeeds_or_is_deleted_has_not_failed(world: World) -> None:
+    await world.watch()
+    label = {"firstfault/watch": "true"}
+    good, deleted = [await world.lab.pod(name, None, label, "gpu-n0") for name in ("good", "deleted")]
+    for pod in (good, deleted):
+        await world.lab.runs(pod)
+    await world.lab.ends(good, 0, "Completed")
+    await world.lab.delete(deleted, grace=30)
+    await world.lab.ends(deleted, 143)
+    await world.lab.delete(deleted)
+    last = await world.lab.pod("last", None, label, "gpu-n0", env=[{"name": "RANK", "value": "5"}])
+    await world.lab.runs(last)
+    await world.server.put_log("last", "pytorch", TRACEBACK)
+    await world.lab.ends(last, 1)
+    told = await world.intake.told("last")
+    assert "gpu-n0/rank-5.last.pytorch.log" in told.logs
+    assert world.intake.names() == ["last"]
