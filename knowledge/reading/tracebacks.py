@@ -13,6 +13,8 @@ _EXCEPTION = re.compile(r"^(?P<type>[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*)(?:: ?(?P<
 _MESSAGE_LINES = 8
 """Lines after the exception's first that are still taken for its message."""
 _NEW_RECORD = re.compile(r"^\[?[IWEF]\d{3,4} |^\d{4}-\d\d-\d\d|^\[\d{4}-|^srun: |^slurmstepd|^-{20,}|^={20,}|^\s*$")
+_LAUNCHER = re.compile(r"^(?:srun|slurmstepd(?:-\S+)?|mpirun|mpiexec|prterun|torchrun): ")
+"""Words of a launcher on a rank's end, which may come before the rank's own last line."""
 _CAUSED = re.compile(r"^(?:The above exception was the direct cause|During handling of the above exception)")
 _MAX_LINES = 400
 
@@ -73,6 +75,8 @@ class TracebackReader:
             self._within = bool(text.strip())
             if self._lines > _MAX_LINES:
                 self._start = None
+            return None
+        if _LAUNCHER.match(text):
             return None
         ending = _EXCEPTION.match(text)
         if not ending or (not self._frames and self._lines > 2):

@@ -265,7 +265,7 @@ def test_ending(play: Play, name: str) -> None:
         if expected.hosts:
             assert tuple(said["initiating"]["hosts"]) == expected.hosts, said
         told = json.dumps(said)
-        assert [word for word in expected.words if word not in told] == []
+        assert [word for word in expected.words if word not in told] == [], told
         assert re.search(rf"\b(?:Slurm {job}\b|{job} \w)", here.post(seen)[1])
     if ending.verdict:
         for line in here.hooks.wait_for_verdict(job, len(ending.nodes) + 1):

@@ -204,6 +204,19 @@ def test_launchers_words_on_how_processes_ended(evidence: Read) -> None:
     }
 
 
+def test_what_srun_says_between_the_lines_of_a_traceback_is_not_its_exception(evidence: Read) -> None:
+    case = evidence(
+        {
+            "slurm-1.out": "1: Traceback (most recent call last):\n"
+            "srun: error: n2: task 1: Exited with exit code 1\n"
+            '1:   File "train.py", line 7, in <module>\n'
+            "slurmstepd-n2: error: *** STEP 1.0 ON n2 CANCELLED AT 2026-11-30T08:10:08 ***\n"
+            "1: LookupError: no expert for token 9\n"
+        }
+    )
+    assert [(found.exception, found.message) for found in case.tracebacks] == [("LookupError", "no expert for token 9")]
+
+
 def test_srun_may_name_more_tasks_than_any_job_has(evidence: Read) -> None:
     case = evidence({"job.err": "srun: error: n1: tasks 0-99999999999: Killed\n" * 9})
     assert MOST <= len(case.exits) <= 2 * MOST
