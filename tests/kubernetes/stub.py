@@ -82,6 +82,8 @@ class StubApi:
         self.store = Store()
         self.port = 0
         self.logs_read: list[str] = []  # the pods, in the order of being asked for
+        self.open_for_logs = asyncio.Event()  # while it is not set, kubelets are waited for
+        self.open_for_logs.set()
         self.most_logs_at_once = self._logs_at_once = 0
         self._cache: dict[tuple[int, int, bool], bytes] = {}
         self.requests: list[str] = []  # "GET /api/v1/pods?watch"
@@ -215,8 +217,11 @@ class StubApi:
             return _status(400, "BadRequest", f'container "{query.get("container")}" in pod "{pod}" is not available')
         self.logs_read.append(pod)
         self._logs_at_once += 1
+        self.open_for_logs = asyncio.Event()  # while it is not set, kubelets are waited for
+        self.open_for_logs.set()
         self.most_logs_at_once = max(self.most_logs_at_once, self._logs_at_once)
         try:
+            await self.open_for_logs.wait()
             response = web.StreamResponse(headers={"Content-Type": "text/plain"})
             await response.prepare(request)
             body = self._stamped(text, int(query.get("tailLines") or 1 << 30), query.get("timestamps") == "true")

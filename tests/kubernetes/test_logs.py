@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 from collections.abc import AsyncIterator
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 
 from hooks.kubernetes.api import Api
-from hooks.kubernetes.gathering import Gatherer
+from hooks.kubernetes.gathering import AT_ONCE, Gatherer
 from hooks.kubernetes.logs import Run, fetch
 from tests.kubernetes.conftest import StubServer, World
 
@@ -100,3 +101,29 @@ async def test_when_memory_is_full_what_can_be_had_again_goes_before_what_cannot
             gone.add(name)
     held = [name for name in ("there", "gone-first", "gone-later", "there-too") if gatherer.held(name)]
     assert held == ["gone-first", "gone-later"]
+
+
+async def test_what_a_report_waits_for_is_fetched_before_what_may_be_needed(server: StubServer, api: Api) -> None:
+    running = {"containerStatuses": [{"name": "main", "state": {"running": {}}}]}
+    items = []
+    for number in range(20):
+        item = {
+            "metadata": {"name": f"llm-{number}", "namespace": "train", "uid": f"u{number}"}, "spec": {}, "status": running,
+        }  # fmt: skip
+        server.api.store.write(("", "v1", "pods"), "ADDED", item)
+        server.api.store.logs["train", f"llm-{number}", "main", False] = b"step 1\n"
+        items.append(item)
+    server.api.open_for_logs.clear()
+    gatherer = Gatherer(api, 1 << 20, 1 << 20)
+    in_advance = [asyncio.create_task(gatherer.logs(item)) for item in items[:-1]]
+    async with asyncio.timeout(20):
+        while len(server.api.logs_read) < AT_ONCE:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+    needed = asyncio.create_task(gatherer.logs(items[-1], urgent=True))
+    in_advance[10].cancel()  # one that waits for its turn
+    await asyncio.sleep(0)
+    server.api.open_for_logs.set()
+    await asyncio.gather(needed, *in_advance, return_exceptions=True)
+    assert "llm-19" in server.api.logs_read[AT_ONCE : 2 * AT_ONCE]
+    assert sorted(set(server.api.logs_read)) == sorted({f"llm-{number}" for number in range(20)} - {"llm-10"})
+    assert server.api.most_logs_at_once == AT_ONCE

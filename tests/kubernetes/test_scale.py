@@ -135,14 +135,16 @@ async def test_pods_that_are_taken_while_they_run_leave_their_logs(
     }  # fmt: skip
 
 
-async def test_a_pod_that_took_the_name_of_one_that_is_gone_does_not_speak_for_it(
-    world: World, server: StubServer
-) -> None:
+@pytest.mark.parametrize("ended", [True, False], ids=["ended", "taken"])
+async def test_a_pod_that_took_the_name_of_one_that_is_gone_does_not_speak_for_it(world: World, ended: bool) -> None:
     await world.watch()
     job = await world.lab.job("llm", 1)
     (pod,) = await world.lab.workers(job, 1)
     await world.server.put_log("llm-0", "pytorch", TRACEBACK)
-    await world.lab.ends(pod, 1)
+    if ended:
+        await world.lab.ends(pod, 1)
+    else:
+        await world.lab.delete(pod, grace=30)
     await asyncio.sleep(0.5)
     await world.lab.delete(pod)
     await world.lab.workers(job, 1)
