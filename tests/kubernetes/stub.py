@@ -217,8 +217,6 @@ class StubApi:
             return _status(400, "BadRequest", f'container "{query.get("container")}" in pod "{pod}" is not available')
         self.logs_read.append(pod)
         self._logs_at_once += 1
-        self.open_for_logs = asyncio.Event()  # while it is not set, kubelets are waited for
-        self.open_for_logs.set()
         self.most_logs_at_once = max(self.most_logs_at_once, self._logs_at_once)
         try:
             await self.open_for_logs.wait()
