@@ -19,11 +19,15 @@ from urllib.parse import parse_qs, urlsplit
 import aiohttp
 import pytest
 
-from tests.kubernetes.lab import NAMESPACE, TOKEN
+from tests.kubernetes.controllers import INSTALLED
+from tests.kubernetes.lab import NAMESPACE, TOKEN, collection
 
 ROOT = Path(__file__).parents[2]
 BINARIES = ROOT / ".cache" / "kube-apiserver-1.20.2"
-NODES = ("gpu-n0", "gpu-n1")
+NODES = ("gpu-n0", "gpu-n1", "gpu-n2", "gpu-n3")
+CUSTOM = {**INSTALLED, ("monitoring.coreos.com", "v1", "servicemonitors"): "ServiceMonitor"}
+"""Kinds that are installed beside the built-in ones."""
+_BUILT_IN = ("batch/v1/jobs", "v1/pods", "v1/events", "coordination.k8s.io/v1/leases")
 
 
 @pytest.fixture(scope="module")
@@ -144,13 +148,8 @@ class RealServer:
     async def clear(self) -> None:
         """Remove what a test left behind."""
         self._logs.clear()
-        places = (
-            "/apis/jobset.x-k8s.io/v1alpha2", "jobsets", "/apis/kubeflow.org/v1", "pytorchjobs", "/apis/batch/v1", "jobs",
-            "/api/v1", "pods", "/api/v1", "events", "/apis/coordination.k8s.io/v1", "leases",
-        )  # fmt: skip
-        for root, plural in zip(places[::2], places[1::2], strict=True):
-            path = f"{root}/namespaces/{NAMESPACE}/{plural}"
-            await self.call("DELETE", f"{path}?gracePeriodSeconds=0&propagationPolicy=Background")
+        for place in [f"{group}/{version}/{plural}" for group, version, plural in CUSTOM] + [*_BUILT_IN]:
+            await self.call("DELETE", f"{collection(place)}?gracePeriodSeconds=0&propagationPolicy=Background")
 
     async def call(self, method: str, path: str, body: Any = None, token: str = TOKEN) -> tuple[int, Any]:
         """Ask, as whoever the token is; return the status and the answer."""
@@ -214,11 +213,7 @@ class RealServer:
                 "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
             }
             await self._created("/api/v1/nodes", {"metadata": {"name": name}, "status": status})
-        for group, version, plural, kind in (
-            ("jobset.x-k8s.io", "v1alpha2", "jobsets", "JobSet"),
-            ("kubeflow.org", "v1", "pytorchjobs", "PyTorchJob"),
-            ("monitoring.coreos.com", "v1", "servicemonitors", "ServiceMonitor"),
-        ):
+        for (group, version, plural), kind in CUSTOM.items():
             await self._created(
                 "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", _kind(group, version, plural, kind)
             )
