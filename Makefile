@@ -45,7 +45,7 @@ test: $(READY) lint slurm
 test-kubernetes: $(READY)
 	@sh .ci/kubernetes .cache/kube-apiserver-1.20.2
 	@test ! -x .cache/kube-apiserver-1.20.2/kube-apiserver || \
-		$(BIN)/python -m pytest -m kubernetes -n $(WORKERS) --dist load tests/e2e $(PYTEST)
+		$(BIN)/python -m pytest -m kubernetes -n 2 --dist loadfile tests/e2e $(PYTEST)
 
 test-image: $(READY)
 	@sh .ci/image .cache/image-base.tar
