@@ -12,20 +12,10 @@ from hooks.kubernetes.figures import Figures
 from hooks.kubernetes.watcher import Watcher
 from tests.kubernetes.conftest import StubServer, World, kubeconfig_of
 from tests.kubernetes.contract import TRACEBACK
-from tests.kubernetes.controllers import (
-    INSTALLED,
-    JOBSET,
-    PYTORCH_JOB,
-    RAY_JOB,
-    TRAIN_JOB,
-    Made,
-    make,
-    parts,
-    said,
-    within,
-)  # fmt: skip
+from tests.kubernetes.controllers import INSTALLED, Made, make, parts, said, within
 from tests.kubernetes.controllers import owner as owner_reference
 from tests.kubernetes.lab import now
+from tests.kubernetes.shapes import JOBSET, PYTORCH_JOB, RAY_JOB, TRAIN_JOB
 
 JOBSETS = parts(JOBSET.place)
 RAY_CLUSTERS = ("ray.io", "v1", "rayclusters")

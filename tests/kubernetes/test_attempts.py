@@ -10,22 +10,9 @@ import pytest
 
 from tests.kubernetes.conftest import StubServer, World
 from tests.kubernetes.contract import TRACEBACK
-from tests.kubernetes.controllers import (
-    INSTALLED,
-    JOB,
-    JOBSET,
-    MPI_JOB,
-    NOW,
-    PYTORCH_JOB,
-    RAY_JOB,
-    VOLCANO_JOB,
-    Made,
-    make,
-    owner,
-    said,
-    within,
-)  # fmt: skip
+from tests.kubernetes.controllers import INSTALLED, NOW, Made, make, owner, said, within
 from tests.kubernetes.lab import Object, container, now
+from tests.kubernetes.shapes import JOB, JOBSET, MPI_JOB, PYTORCH_JOB, RAY_JOB, VOLCANO_JOB
 
 LATER = "RuntimeError: Socket Timeout waiting for the other ranks\n"
 

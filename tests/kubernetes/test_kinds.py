@@ -9,7 +9,8 @@ import pytest
 
 from tests.kubernetes.conftest import StubServer, World
 from tests.kubernetes.contract import TRACEBACK
-from tests.kubernetes.controllers import INSTALLED, SHAPES, Made
+from tests.kubernetes.controllers import INSTALLED, Made
+from tests.kubernetes.shapes import SHAPES
 
 EACH = pytest.mark.parametrize("kind", SHAPES)
 

@@ -10,9 +10,10 @@ import pytest
 
 from tests.kubernetes.conftest import StubServer, World
 from tests.kubernetes.contract import TRACEBACK
-from tests.kubernetes.controllers import INSTALLED, JOB, Made
+from tests.kubernetes.controllers import INSTALLED, Made
 from tests.kubernetes.intake import Incident
 from tests.kubernetes.lab import Object, container, now
+from tests.kubernetes.shapes import JOB
 
 NODES, EVENTS = ("", "v1", "nodes"), ("", "v1", "events")
 GPU = "nvidia.com/gpu"
