@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import secrets
+from dataclasses import dataclass
+from datetime import datetime
 from enum import StrEnum
 
-from sqlmodel import select
+from sqlalchemy import func
+from sqlmodel import col, select
 
 from storage.database import Database
-from storage.tables import Cluster
+from storage.tables import Cluster, Incident
+
+_WITHDRAWN = "-"
+"""What the hash of a withdrawn token begins with: no token has such a hash."""
 
 
 class Provisioned(StrEnum):
@@ -16,6 +23,17 @@ class Provisioned(StrEnum):
     CREATED = "created"
     CHANGED = "changed"
     UNCHANGED = "unchanged"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """A cluster, whether it may report, and what it has reported."""
+
+    name: str
+    may_report: bool
+    created_at: datetime
+    incidents: int
+    last: datetime | None
 
 
 class Clusters:
@@ -49,3 +67,29 @@ class Clusters:
         """Return the cluster whose token has this hash, if there is one."""
         async with self._database.reading() as session:
             return (await session.scalars(select(Cluster).where(Cluster.token_hash == token_hash))).one_or_none()
+
+    async def standing(self) -> list[Standing]:
+        """Return all clusters by name."""
+        counted = select(Cluster, func.count(col(Incident.id)), func.max(col(Incident.created_at)))
+        async with self._database.reading() as session:
+            rows = await session.execute(
+                counted.outerjoin(Incident, col(Incident.cluster_id) == Cluster.id)
+                .group_by(col(Cluster.id))
+                .order_by(Cluster.name)
+            )
+            return [
+                Standing(each.name, not each.token_hash.startswith(_WITHDRAWN), each.created_at, count, last)
+                for each, count, last in rows
+            ]
+
+    async def withdraw(self, name: str) -> bool:
+        """Take the cluster's token away, and the cluster too where it has no incidents; whether there was a token."""
+        async with self._database.writing() as session:
+            cluster = (await session.scalars(select(Cluster).where(Cluster.name == name))).one_or_none()
+            if cluster is None or cluster.token_hash.startswith(_WITHDRAWN):
+                return False
+            if await session.scalar(select(Incident.id).where(Incident.cluster_id == cluster.id).limit(1)) is None:
+                await session.delete(cluster)
+            else:
+                cluster.token_hash = _WITHDRAWN + secrets.token_hex(31)
+            return True

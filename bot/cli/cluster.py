@@ -5,12 +5,17 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypeVar
 
 from bot.intake.auth import hashed, new_token
 from bot.settings import Settings, SettingsInvalidError, load
+from storage.clusters import Clusters, Standing
 from storage.database import Database
 from storage.repository import Repository
+
+T = TypeVar("T")
 
 
 def add(name: str, config: Path | None = None, *, renew: bool = False) -> int:
@@ -21,12 +26,18 @@ def add(name: str, config: Path | None = None, *, renew: bool = False) -> int:
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
         print("firstfault: a cluster's name needs letters, digits, '.', '_' or '-'", file=sys.stderr)
         return 2
-    try:
-        token = asyncio.run(_add(load(config, for_slack=False), name, renew=renew))
-    except SettingsInvalidError as error:
-        for line in str(error).splitlines():
-            print(f"firstfault: {line}", file=sys.stderr)
+
+    async def made(clusters: Clusters) -> str | None:
+        if not renew and any(each.name == name and each.may_report for each in await clusters.standing()):
+            return None
+        token = new_token()
+        await clusters.provision(name, hashed(token))
+        return token
+
+    settings = _settings(config)
+    if settings is None:
         return 2
+    token = _with_clusters(settings, made)
     if token is None:
         print(f"firstfault: there is a cluster {name!r} already; --renew gives it a new token", file=sys.stderr)
         return 1
@@ -34,15 +45,65 @@ def add(name: str, config: Path | None = None, *, renew: bool = False) -> int:
     return 0
 
 
-async def _add(settings: Settings, name: str, *, renew: bool) -> str | None:
-    database = Database(settings.database)
+def show(config: Path | None = None) -> int:
+    """List the clusters. Exit status: 0 done, 2 a setting is wrong. The service may run meanwhile."""
+    settings = _settings(config)
+    if settings is None:
+        return 2
+    standing = _with_clusters(settings, Clusters.standing)
+    missing = sorted(set(settings.clusters) - {each.name for each in standing})
+    if not standing and not missing:
+        print("no cluster may report; `firstfault cluster add NAME` makes a token for one")
+        return 0
+    rows = [("NAME", "TOKEN", "SINCE", "INCIDENTS", "LAST"), *(_row(each, settings) for each in standing)]
+    rows += [(name, "from the settings", "when the service starts", "0", "-") for name in missing]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        print("  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip())
+    return 0
+
+
+def _row(each: Standing, settings: Settings) -> tuple[str, str, str, str, str]:
+    token = "from the settings" if each.name in settings.clusters else "yes" if each.may_report else "removed"
+    last = f"{each.last:%Y-%m-%d %H:%M} UTC" if each.last else "-"
+    return each.name, token, f"{each.created_at:%Y-%m-%d}", str(each.incidents), last
+
+
+def remove(name: str, config: Path | None = None) -> int:
+    """Take the token of cluster `name` away; its incidents stay.
+
+    Exit status: 0 done, 1 there is no such cluster or the settings give it a token, 2 a setting is wrong. The service may
+    run meanwhile, and takes nothing from the cluster from then on.
+    """
+    settings = _settings(config)
+    if settings is None:
+        return 2
+    if name in settings.clusters:
+        print(f"firstfault: take clusters.{name} out of the settings first, and restart the service", file=sys.stderr)
+        return 1
+    if not _with_clusters(settings, lambda clusters: clusters.withdraw(name)):
+        print(f"firstfault: no cluster {name!r} may report; `firstfault cluster list` lists them", file=sys.stderr)
+        return 1
+    print(f"{name} can report no more; its incidents stay")
+    return 0
+
+
+def _settings(config: Path | None) -> Settings | None:
     try:
-        await database.migrate()
-        clusters = Repository(database).clusters
-        if not renew and await clusters.by_name(name) is not None:
-            return None
-        token = new_token()
-        await clusters.provision(name, hashed(token))
-        return token
-    finally:
-        await database.close()
+        return load(config, for_slack=False)
+    except SettingsInvalidError as error:
+        for line in str(error).splitlines():
+            print(f"firstfault: {line}", file=sys.stderr)
+        return None
+
+
+def _with_clusters(settings: Settings, work: Callable[[Clusters], Awaitable[T]]) -> T:
+    async def done() -> T:
+        database = Database(settings.database)
+        try:
+            await database.migrate()
+            return await work(Repository(database).clusters)
+        finally:
+            await database.close()
+
+    return asyncio.run(done())

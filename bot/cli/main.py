@@ -225,6 +225,31 @@ def cluster_add(
     raise typer.Exit(add(name, config, renew=renew))
 
 
+@clusters.command("list")
+def cluster_list(
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML; the environment wins over it.")
+    ] = None,
+) -> None:
+    """List the clusters, whether each may report, and what they have reported."""
+    from bot.cli.cluster import show
+
+    raise typer.Exit(show(config))
+
+
+@clusters.command("remove")
+def cluster_remove(
+    name: Annotated[str, typer.Argument(help="The cluster's name.")],
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML; the environment wins over it.")
+    ] = None,
+) -> None:
+    """Take a cluster's token away at once; its incidents stay."""
+    from bot.cli.cluster import remove
+
+    raise typer.Exit(remove(name, config))
+
+
 cases = typer.Typer(no_args_is_help=True, help="Incidents as cases with known truth.")
 app.add_typer(cases, name="case")
 

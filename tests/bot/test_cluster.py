@@ -1,4 +1,4 @@
-"""`firstfault cluster add`: a token, shown once, that works."""
+"""`firstfault cluster`: a token, shown once, that works until it is taken away."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from bot.cli.cluster import add
+from bot.cli.cluster import add, remove, show
 from bot.server import running
 from tests.bot.conftest import Client, opening, settings_in
 
@@ -46,3 +46,55 @@ def test_a_new_token_lets_the_cluster_in_and_the_old_one_no_longer(
 def test_a_name_that_is_no_name_is_refused(config: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert add(name, config) == 2
     assert capsys.readouterr().out == ""
+
+
+def test_a_token_that_is_removed_lets_nobody_in_and_the_incidents_stay(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    add("rhine", config)
+    token = capsys.readouterr().out.strip()
+
+    async def open_and_remove() -> list[int]:
+        async with running(settings_in(tmp_path / "data")) as service, aiohttp.ClientSession() as session:
+            client = Client(session, service.url)
+            first, _ = await client.ask("POST", "/v1/incidents", token=token, json=opening())
+            assert await asyncio.to_thread(remove, "rhine", config) == 0  # while the service runs
+            second, _ = await client.ask("POST", "/v1/incidents", token=token, json=opening())
+            return [first, second]
+
+    assert asyncio.run(open_and_remove()) == [202, 401]
+    assert remove("rhine", config) == 1
+    capsys.readouterr()
+    assert show(config) == 0
+    (row,) = [line.split() for line in capsys.readouterr().out.splitlines() if line.startswith("rhine")]
+    assert (row[1], row[3]) == ("removed", "1")
+    assert add("rhine", config) == 0
+    show(config)
+    assert "removed" not in capsys.readouterr().out
+
+
+def test_a_cluster_that_never_reported_is_gone_altogether(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    add("rhine", config)
+    assert remove("rhine", config) == 0
+    capsys.readouterr()
+    assert show(config) == 0
+    assert "no cluster may report" in capsys.readouterr().out
+
+
+def test_all_clusters_are_listed_with_where_their_token_is(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config.write_text(config.read_text() + f'[clusters.elbe]\ntoken = "{"x" * 20}"\n')
+    add("rhine", config)
+    capsys.readouterr()
+    assert show(config) == 0
+    rows = {line.split()[0]: line for line in capsys.readouterr().out.splitlines()}
+    assert list(rows) == ["NAME", "rhine", "elbe"]
+    assert rows["rhine"].split()[1] == "yes"
+    assert "from the settings" in rows["elbe"]
+
+
+def test_what_cannot_be_removed_is_said(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert remove("nobody", config) == 1
+    assert "no cluster 'nobody'" in capsys.readouterr().err
+    config.write_text(config.read_text() + f'[clusters.elbe]\ntoken = "{"x" * 20}"\n')
+    assert remove("elbe", config) == 1
+    assert "out of the settings" in capsys.readouterr().err
