@@ -213,12 +213,12 @@ class RealServer:
                 "conditions": [{"type": "Ready", "status": "True", "reason": "KubeletReady"}],
             }
             await self._created("/api/v1/nodes", {"metadata": {"name": name}, "status": status})
+        kinds = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
         for (group, version, plural), kind in CUSTOM.items():
-            await self._created(
-                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", _kind(group, version, plural, kind)
-            )
-            async with asyncio.timeout(60):
-                while (await self.call("GET", f"/apis/{group}/{version}/namespaces/{NAMESPACE}/{plural}"))[0] != 200:  # noqa: ASYNC110
+            await self._created(kinds, _kind(group, version, plural, kind))
+        async with asyncio.timeout(120):
+            for group, version, plural in CUSTOM:
+                while (await self.call("GET", collection(f"{group}/{version}/{plural}")))[0] != 200:  # noqa: ASYNC110
                     await asyncio.sleep(0.2)
 
     async def _created(self, path: str, body: Any) -> None:
