@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -22,6 +23,10 @@ def call(bot: str | None, token_file: Path | None, *arguments: str, files: dict[
     if (bot is None) != (token_file is None):
         print("firstfault: --bot and --token-file go together", file=sys.stderr)
         return 2
+    wrong = _wrong(bot, token_file) if bot and token_file else None
+    if wrong:
+        print(f"firstfault: {wrong}", file=sys.stderr)
+        return 2
     with tempfile.TemporaryDirectory(prefix="firstfault-") as name:
         folder = Path(name)
         for path, content in (files or {}).items():
@@ -40,8 +45,24 @@ def call(bot: str | None, token_file: Path | None, *arguments: str, files: dict[
             config.write_text("[hook]\n" + "".join(f"{key} = {value}\n" for key, value in settings.items()), "utf-8")
             command += ["--config", str(config)]
         try:
+            words = [word.replace("{folder}", name) for word in arguments]
             return subprocess.run(
-                [*command, *(word.replace("{folder}", name) for word in arguments)], check=False
+                [*command, *words], env={**os.environ, "FIRSTFAULT_NAME": "firstfault"}, check=False
             ).returncode
         except KeyboardInterrupt:
             return 130
+
+
+def _wrong(bot: str, token_file: Path) -> str | None:
+    """What is wrong with the options, in words of who gave them."""
+    if not re.fullmatch(r"https?://[^/\s@]+(/\S*)?", bot):
+        return f"--bot must be like https://firstfault.example.com, not {bot!r}"
+    try:
+        token = token_file.read_text("ascii").strip()
+    except (OSError, UnicodeError) as error:
+        return f"--token-file {token_file} cannot be read ({getattr(error, 'strerror', None) or 'no plain text'})"
+    if not re.fullmatch(r"[!-~]{16,200}", token):
+        return f"--token-file {token_file} must hold one token of 16 to 200 visible characters and nothing else"
+    if token_file.stat().st_mode & 0o077:
+        return f"others may read {token_file}; run: chmod 600 {token_file}"
+    return None

@@ -6,11 +6,12 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from pydantic import ValidationError
 
 from bot.cli.hook_run import call
-from knowledge.job import JobFacts
+from bot.intake.wire import Opening
 
 
 def run(logs: Path, job: Path | None, bot: str | None, token_file: Path | None) -> int:
@@ -21,14 +22,50 @@ def run(logs: Path, job: Path | None, bot: str | None, token_file: Path | None) 
     if not logs.is_dir():
         print(f"firstfault: {logs} is no folder; --logs wants one with the job's logs", file=sys.stderr)
         return 2
-    try:
-        facts = json.loads(job.read_text("utf-8")) if job else {}
-        JobFacts.model_validate(facts)
-    except (OSError, ValueError, ValidationError) as error:
-        print(f"firstfault: {job} is no job.json: {str(error).splitlines()[0]}; see docs/reporting.md", file=sys.stderr)
+    if not any(path.is_file() for path in logs.rglob("*")):
+        print(f"firstfault: {logs} holds no file; --logs wants a folder with the job's logs", file=sys.stderr)
         return 2
-    facts.setdefault("scheduler", "other")
-    facts.setdefault("job_id", f"{logs.resolve().name}-{int(time.time())}")
-    facts.setdefault("state", "FAILED")
+    try:
+        facts = _facts(job) if job else {}
+        facts = {
+            "scheduler": "other",
+            "job_id": f"{logs.resolve().name}-{int(time.time())}",
+            "state": "FAILED",
+            **facts,
+        }
+        _check(facts)
+    except ValueError as error:
+        print(f"firstfault: {job}: {error}; see docs/reporting.md", file=sys.stderr)
+        return 2
     files: dict[str, Path | str] = {"job.json": json.dumps(facts), "logs": logs.resolve()}
     return call(bot, token_file, "--replay", "{folder}", files=files)
+
+
+def _facts(job: Path) -> dict[str, Any]:
+    """Raises ValueError where the file is no JSON object."""
+    try:
+        facts = json.loads(job.read_text("utf-8"))
+    except OSError as error:
+        raise ValueError(f"cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError:
+        raise ValueError("is no text in UTF-8") from None
+    except json.JSONDecodeError as error:
+        raise ValueError(f"is no JSON: line {error.lineno}, column {error.colno}: {error.msg}") from None
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
+    if not isinstance(facts, dict):
+        raise ValueError('must be one JSON object, such as {"job_id": "881", "exit_code": 1}')
+    return {name: value for name, value in facts.items() if value is not None}
+
+
+def _check(facts: dict[str, Any]) -> None:
+    """Raises ValueError with each field that the service would not take."""
+    named = {name: facts[name] for name in ("scheduler", "job_id", "attempt") if name in facts}
+    try:
+        Opening.model_validate({"schema": 1, "reporter": "here", "role": "node", "job": facts, **named})
+    except ValidationError as error:
+        wrong = {
+            ".".join(str(part) for part in each["loc"] if part != "job"): each["msg"].removeprefix("Value error, ")
+            for each in error.errors()
+        }
+        raise ValueError("; ".join(f"{field}: {why}" for field, why in wrong.items())) from None

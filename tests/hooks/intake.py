@@ -41,6 +41,7 @@ class Intake:
         self.requests: list[tuple[str, str]] = []
         self.troubles: list[tuple[int, dict[str, str]]] = []
         self.refused_logs: set[str] = set()
+        self.away = False  # refuses every token
         self.delay = 0.0
         self.url = ""
 
@@ -63,7 +64,7 @@ class Intake:
         if self.troubles:
             status, extra = self.troubles.pop(0)
             return status, extra, {"error": {"code": "trouble", "message": "on demand", "hint": ""}}
-        if headers.get("Authorization") != f"Bearer {TOKEN}":
+        if self.away or headers.get("Authorization") != f"Bearer {TOKEN}":
             return 401, {}, {"error": {"code": "unauthorized", "message": "no such token", "hint": ""}}
         if headers.get("Content-Encoding") == "gzip":
             body = gzip.decompress(body)

@@ -188,7 +188,7 @@ def test_a_watched_job_that_is_cancelled_is_no_incident(slurm: Path, intake: Int
 
 def report(tmp_path: Path, intake: Intake, facts: str | None) -> subprocess.CompletedProcess[str]:
     logs = tmp_path / "logs"
-    logs.mkdir()
+    logs.mkdir(exist_ok=True)
     (logs / "rank-3.log").write_text("password=hunter22\nRuntimeError: boom\n")
     (tmp_path / "token").touch(mode=0o600)
     (tmp_path / "token").write_text(TOKEN)
@@ -219,9 +219,97 @@ def test_a_report_needs_no_facts(tmp_path: Path, intake: Intake) -> None:
     assert attempt == 0
 
 
-@pytest.mark.parametrize("facts", ["[]", "{", '{"attempt": "first"}'])
-def test_a_wrong_job_file_is_named_and_nothing_is_sent(tmp_path: Path, intake: Intake, facts: str) -> None:
+@pytest.mark.parametrize(
+    ("facts", "why"),
+    [
+        ("[]", "must be one JSON object"),
+        ('{"job_id": 7,}', "is no JSON: line 1, column 14"),
+        ('{"attempt": "first"}', "attempt: Input should be a valid integer"),
+        ('{"exit_code": "bad", "nodes": "n1"}', "exit_code: Input should be a valid integer"),
+        ('{"nodes": "n1"}', "nodes: Input should be a valid list"),
+        ('{"scheduler": "My LSF"}', "scheduler: String should match pattern"),
+        ('{"job_id": ""}', "job_id: String should have at least 1 character"),
+        ('{"started_at": "yesterday"}', "started_at: Input should be a valid datetime"),
+    ],
+)
+def test_a_wrong_job_file_is_named_with_what_is_wrong_and_nothing_is_sent(
+    tmp_path: Path, intake: Intake, facts: str, why: str
+) -> None:
     done = report(tmp_path, intake, facts)
     assert done.returncode == 2
-    assert "job.json is no job.json" in done.stderr
+    assert done.stderr.startswith(f"firstfault: {tmp_path}/job.json: ")
+    assert why in done.stderr
+    assert done.stderr.count("\n") == 1
     assert intake.requests == []
+
+
+@pytest.mark.parametrize(
+    ("trouble", "why"),
+    [
+        ("no folder", "logs is no folder"),
+        ("no file in it", "logs holds no file"),
+        ("no job file", "other.json: cannot be read (No such file or directory)"),
+        ("no address", "--bot must be like https://firstfault.example.com, not 'ff.example.com'"),
+        ("no token file", "token cannot be read (No such file or directory)"),
+        ("two tokens", "must hold one token"),
+        ("an open token", "chmod 600"),
+    ],
+)
+def test_what_is_wrong_is_said_of_what_was_given(tmp_path: Path, intake: Intake, trouble: str, why: str) -> None:
+    logs, token, job, bot = tmp_path / "logs", tmp_path / "token", tmp_path / "other.json", intake.url
+    logs.mkdir()
+    (logs / "rank-0.log").write_text("RuntimeError: boom\n")
+    token.touch(mode=0o600)
+    token.write_text(TOKEN)
+    job.write_text("{}")
+    match trouble:
+        case "no folder":
+            (logs / "rank-0.log").unlink()
+            logs.rmdir()
+        case "no file in it":
+            (logs / "rank-0.log").unlink()
+        case "no job file":
+            job.unlink()
+        case "no address":
+            bot = "ff.example.com"
+        case "no token file":
+            token.unlink()
+        case "two tokens":
+            token.write_text("one-token-of-a-cluster and-one-more")
+        case "an open token":
+            token.chmod(0o644)
+    command = [
+        sys.executable,
+        "-m",
+        "bot.cli",
+        "report",
+        "--logs",
+        logs,
+        "--job",
+        job,
+        "--bot",
+        bot,
+        "--token-file",
+        token,
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.startswith("firstfault: ")
+    assert why in done.stderr
+    assert "hook" not in done.stderr.replace(TOKEN, "").replace(str(tmp_path), "")
+    assert intake.requests == []
+
+
+def test_a_service_that_is_away_or_refuses_is_named(tmp_path: Path, intake: Intake) -> None:
+    intake.away = True
+    done = report(tmp_path, intake, None)
+    assert done.returncode == 1
+    assert done.stderr == f"firstfault: {intake.url} cannot take it now: HTTP 401 unauthorized no such token\n"
+
+
+def test_what_is_no_file_is_left_out_and_said(tmp_path: Path, intake: Intake) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs/link.log").symlink_to("/etc/hostname")
+    done = report(tmp_path, intake, None)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "firstfault: link.log is left out: not a regular file\n"
