@@ -53,9 +53,11 @@ def looping(pods: Sequence[Object], seconds: float, now: datetime | None = None)
     return None
 
 
-def may_be_stuck(pod: Object) -> bool:
-    """Whether a pod waits to start, or to start again."""
-    if inside(pod, "metadata", "deletionTimestamp"):
+def may_be_stuck(pod: Object, seconds: float, now: datetime | None = None) -> bool:
+    """Whether a pod older than `seconds` waits to start, or to start again."""
+    since = time_of(inside(pod, "metadata", "creationTimestamp"))
+    young = since is None or ((now or datetime.now(UTC)) - since).total_seconds() < seconds
+    if young or inside(pod, "metadata", "deletionTimestamp"):
         return False
     waits = (inside(container, "state", "waiting", "reason") == _LOOP for container in _statuses(pod))
     return inside(pod, "status", "phase") == "Pending" or any(waits)

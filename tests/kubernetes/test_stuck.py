@@ -1,0 +1,60 @@
+"""Pods that wait in vain, and pods that merely wait."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from hooks.kubernetes.stuck import looping, may_be_stuck, stuck
+
+NOW = datetime(2026, 11, 5, 3, 12, 7, tzinfo=UTC)
+
+
+def pod(phase: str, minutes: float, *containers: dict[str, Any], **other: Any) -> dict[str, Any]:
+    """A pod that was made so many minutes ago."""
+    made = (NOW - timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    status = {"phase": phase, "containerStatuses": list(containers), **other}
+    return {"metadata": {"name": "llm-0", "uid": "u", "creationTimestamp": made}, "spec": {}, "status": status}
+
+
+def waits(reason: str, restarts: int = 0) -> dict[str, Any]:
+    return {"name": "main", "restartCount": restarts, "state": {"waiting": {"reason": reason, "message": "so"}}}
+
+
+UNSCHEDULABLE = {"conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}]}
+
+
+@pytest.mark.parametrize(
+    ("pods", "reason"),
+    [
+        ([pod("Pending", 11, waits("ImagePullBackOff"))], "ImagePullBackOff"),
+        ([pod("Pending", 9, waits("ImagePullBackOff"))], None),
+        ([pod("Pending", 11, waits("ContainerCreating"))], None),
+        ([pod("Pending", 11, **UNSCHEDULABLE)], None),
+        ([pod("Pending", 11, **UNSCHEDULABLE), pod("Running", 11)], "Unschedulable"),
+        ([pod("Running", 11)], None),
+    ],
+)
+def test_only_what_waiting_does_not_cure_is_stuck(pods: list[dict[str, Any]], reason: str | None) -> None:
+    found = stuck(pods, [], 600, NOW)
+    assert (found.reason if found else None) == reason
+
+
+@pytest.mark.parametrize(
+    ("minutes", "restarts", "loops"), [(11, 3, True), (11, 2, False), (9, 3, False)], ids=["loops", "seldom", "young"]
+)
+def test_what_crashes_again_and_again_for_long_enough_loops(minutes: float, restarts: int, loops: bool) -> None:
+    crashing = pod("Running", minutes, waits("CrashLoopBackOff", restarts))
+    assert (looping([crashing], 600, NOW) is not None) is loops
+
+
+def test_what_is_young_or_being_deleted_need_not_be_looked_at() -> None:
+    assert may_be_stuck(pod("Pending", 11), 600, NOW)
+    assert may_be_stuck(pod("Running", 11, waits("CrashLoopBackOff")), 600, NOW)
+    assert not may_be_stuck(pod("Running", 11), 600, NOW)
+    assert not may_be_stuck(pod("Pending", 9), 600, NOW)
+    leaving = pod("Pending", 11)
+    leaving["metadata"]["deletionTimestamp"] = "2026-11-05T03:12:30Z"
+    assert not may_be_stuck(leaving, 600, NOW)
