@@ -49,6 +49,7 @@ class Made:
         self.lab, self.shape, self.name = lab, shape, name
         self.item: Object = {}
         self.pods: list[Object] = []
+        self._held = False
 
     async def begin(self) -> Made:
         """Create everything, and let the pods run."""
@@ -71,15 +72,19 @@ class Made:
         await self.lab.call("PATCH", path, {"status": filled})
 
     async def is_being_deleted(self) -> None:
-        """A person deleted it, and it waits for its pods."""
+        """A person deletes it, and a finalizer holds it until its pods are gone."""
         path = f"{within(self.shape.place)}/{self.name}"
-        await self.lab.call(
-            "PATCH", path, {"metadata": {"deletionTimestamp": now(-2), "deletionGracePeriodSeconds": 0}}
-        )
+        await self.lab.call("PATCH", path, {"metadata": {"finalizers": ["firstfault/tests"]}})
+        self._held = True
+        await self.lab.call("DELETE", path, propagationPolicy="Background")
 
     async def vanishes(self) -> None:
-        """It is gone, without a finalizer that waits for anything."""
-        await self.lab.call("DELETE", f"{within(self.shape.place)}/{self.name}")
+        """It is gone, whatever held it."""
+        path = f"{within(self.shape.place)}/{self.name}"
+        if self._held:
+            await self.lab.call("PATCH", path, {"metadata": {"finalizers": None}})
+        else:
+            await self.lab.call("DELETE", path, propagationPolicy="Background")
 
 
 async def make(lab: Lab, place: str, name: str, spec: Object, **metadata: Any) -> Object:

@@ -195,13 +195,15 @@ class StubApi:
             if body["metadata"].get("resourceVersion") not in (None, known["metadata"]["resourceVersion"]):
                 return _status(409, "Conflict", "the object has been modified; please apply your changes")
             item = {**body, "metadata": {**known["metadata"], **body["metadata"]}}
-        stored = self.store.write(place, "MODIFIED", item)
+        let_go = known["metadata"].get("finalizers") and not item["metadata"].get("finalizers")
+        gone = let_go and "deletionTimestamp" in item["metadata"]
+        stored = self.store.write(place, "DELETED" if gone else "MODIFIED", item)
         self._tell()
         return web.json_response(stored)
 
     def _delete(self, request: web.Request, place: Place, item: Object) -> web.Response:
         grace = int(request.query.get("gracePeriodSeconds", 30 if place[2] == "pods" else 0))
-        if grace and item.get("spec", {}).get("nodeName"):
+        if item["metadata"].get("finalizers") or (grace and item.get("spec", {}).get("nodeName")):
             item["metadata"].update(deletionTimestamp=_now(grace), deletionGracePeriodSeconds=grace)
             stored = self.store.write(place, "MODIFIED", item)
         else:
