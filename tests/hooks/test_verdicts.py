@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -183,3 +185,64 @@ def test_slurmctlds_log_says_it_of_this_attempt_and_not_of_the_one_before_or_aft
     assert hook.killer_in_log(str(log), "34", hook.epoch("2026-11-30T08:10:27")) == "prolog"
     assert hook.killer_in_log(str(log), "34", hook.epoch("2026-11-30T08:10:38")) == "1001"
     assert hook.killer_in_log(str(log), "34", hook.epoch("2026-11-30T08:10:48")) == ""
+
+
+def test_of_slurmctlds_log_is_sent_what_may_have_ended_this_attempt(hook: Any, tmp_path: Path) -> None:
+    log = tmp_path / "slurmctld.log"
+    lines = [
+        "[2026-11-30T06:00:00.000] _slurm_rpc_kill_job: REQUEST_KILL_JOB JobId=61 uid 1001",
+        "[2026-11-30T08:10:27.390] error: prolog_slurmctld JobId=61 prolog exit status 1:0",
+        "[2026-11-30T08:10:27.455] Requeuing JobId=61",
+        "[2026-11-30T08:10:28.517] _slurm_rpc_kill_job: REQUEST_KILL_JOB JobId=61 uid 0",
+    ]
+    log.write_text("\n".join(lines) + "\n")
+    job = hook.Job({"SLURM_JOB_ID": "61", "SLURM_JOB_NODELIST": "n1"}, "controller")
+    job.ended = hook.epoch("2026-11-30T08:10:27")
+    assert hook.slurmctld_lines(str(log), job, 10_000).decode().splitlines() == lines[1:3]
+
+
+SACCT = """\
+61|NODE_FAIL|0:0|{began}|{requeued}|00:01:00|00:30.500||||4G|n[1-2]
+61.batch|CANCELLED|0:15|{began}|{requeued}|00:01:00|00:20.500|900M|n1|0||n1
+61|FAILED|1:0|{again}|{ended}|1-00:00:40|1-02:03:04.500||||4G|n[1-2]
+61.batch|FAILED|1:0|{again}|{ended}|00:00:40|00:00.021|12032K|n1|0||n1
+61.0|CANCELLED by 1001|0:9|{again}|{ended}|00:00:39|00:00.006|1.50G|n2|3||n[1-2]
+61.1|a|b
+610|CANCELLED by 7|0:0|{again}|{ended}|00:00:40|00:00||||4G|n3
+"""
+
+
+def accounts(hook: Any, settings: Any, tmp_path: Path, text: str, ended: float) -> Any:
+    """What the hook makes of what sacct prints, at the end of an attempt."""
+    sacct = tmp_path / "sacct"
+    sacct.write_text(f"#!/bin/sh\ncat <<'END'\n{text}END\n")
+    sacct.chmod(0o755)
+    settings.slurm_bin = str(tmp_path)
+    env = {"SLURM_JOB_ID": "61", "FIRSTFAULT_BEGAN": str(ended)}
+    return hook.Slurm(settings).accounting(hook.Job(env, "controller"))
+
+
+def test_each_attempt_has_its_own_rows_of_slurmdbd(hook: Any, settings: Any, tmp_path: Path) -> None:
+    at = {name: time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(NOW + seconds))
+          for name, seconds in {"began": 0, "requeued": 60, "again": 90, "ended": 130}.items()}  # fmt: skip
+    first = accounts(hook, settings, tmp_path, SACCT.format(**at), NOW + 60.4)
+    assert (first.state, first.canceller) == ("NODE_FAIL", "")
+    assert first.facts() == {"cpu_seconds": 30, "peak_memory_bytes": 900 << 20}
+    second = accounts(hook, settings, tmp_path, SACCT.format(**at), NOW + 130.9)
+    assert second.state == "FAILED"
+    assert second.facts() == {"cpu_seconds": 93784, "peak_memory_bytes": 3 << 29}
+    head, *rows = second.table().decode().splitlines()
+    assert head.startswith("JobIDRaw|State|ExitCode|")
+    assert [row.split("|")[:2] for row in rows] == [["61", "FAILED"], ["61.batch", "FAILED"], ["61.0", "CANCELLED"]]
+
+
+@pytest.mark.parametrize("text", ["", "61|RUNNING|0:0|2026-11-30T08:00:00|Unknown|00:01|00:00||||4G|n1\n", "what?\n"])
+def test_without_rows_there_are_no_facts(hook: Any, settings: Any, tmp_path: Path, text: str) -> None:
+    account = accounts(hook, settings, tmp_path, text, NOW)
+    assert (account.state, account.canceller, account.facts(), account.table()) == ("", "", {}, b"")
+
+
+def test_who_cancelled_stands_in_the_jobs_row(hook: Any, settings: Any, tmp_path: Path) -> None:
+    now = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(NOW))
+    row = f"61|CANCELLED by 1001|0:0|{now}|{now}|00:00|00:00||||4G|n1\n"
+    assert accounts(hook, settings, tmp_path, row, NOW).canceller == "1001"
