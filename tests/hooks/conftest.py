@@ -86,6 +86,14 @@ def trimmed(hook: Any, path: Path, budget: int, scan: int = 64 << 20) -> bytes:
         os.close(log)
 
 
+def stand_in(folder: Path, scontrol: str) -> None:
+    """Put a `scontrol` with this script into the folder, and beside it the commands of a Slurm without accounting."""
+    for name, script in (("scontrol", scontrol), ("sacct", "#!/bin/sh\nexit 1\n"), ("sinfo", "#!/bin/sh\nexit 1\n")):
+        path = folder / name
+        path.write_text(script)
+        path.chmod(0o755)
+
+
 def head_for(interpreter: str | Path, folder: Path) -> Path:
     """A copy of the hook that knows this one interpreter only."""
     text = HOOK.read_text("utf-8")

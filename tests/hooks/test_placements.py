@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cluster.hooks import HOOK
-from tests.hooks.conftest import trimmed
+from tests.hooks.conftest import stand_in, trimmed
 from tests.hooks.intake import Intake
 from tests.hooks.placements import AFTER, BEFORE, RANKS, decisive_lines, outcomes, text_of
 
@@ -50,8 +50,7 @@ def test_slurm_waits_less_than_a_second_however_much_there_is_to_read(
     tools, work = tmp_path / "bin", tmp_path / "work"
     for folder in (tools, work):
         folder.mkdir()
-    (tools / "scontrol").write_text(f'#!/bin/sh\n[ $1 = show ] && echo "{RECORD}"\n')
-    (tools / "scontrol").chmod(0o755)
+    stand_in(tools, f'#!/bin/sh\n[ "$1" = show ] && echo "{RECORD}"\n')
     first = work / "rank-0.log"
     first.write_bytes(text_of(BEFORE, random.Random(2), 1_000_000))
     for rank in range(1, RANKS):

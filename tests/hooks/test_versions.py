@@ -13,7 +13,7 @@ import pytest
 
 import hooks
 from tests.cluster.hooks import HOOK
-from tests.hooks.conftest import INTERPRETERS, head_for
+from tests.hooks.conftest import INTERPRETERS, head_for, stand_in
 from tests.hooks.intake import Intake
 
 ROOT = Path(hooks.__file__).parents[1]
@@ -74,8 +74,7 @@ def test_a_node_reports_its_part_of_a_failed_job_with_every_version(
     tools, work = tmp_path / "bin", tmp_path / "work"
     for folder in (tools, work):
         folder.mkdir()
-    (tools / "scontrol").write_text(SCONTROL)
-    (tools / "scontrol").chmod(0o755)
+    stand_in(tools, SCONTROL)
     (work / "slurm-7.out").write_text("srun: error: n2: task 2: Exited with exit code 1\n")
     (work / "rank-2.err").write_text("RuntimeError: boom\n" + "x" * 3_000_000)
     config.write_text(config.read_text() + f"slurm_bin = {tools}\nshared_paths = {tmp_path}\n")
@@ -89,3 +88,88 @@ def test_a_node_reports_its_part_of_a_failed_job_with_every_version(
     assert (facts["name"], facts["state"], facts["world_size"], facts["exit_code"]) == ("pretrain", "FAILED", 4, 1)
     assert sorted(seen.logs) == ["rank-2.err", "slurm-7.out"]
     assert seen.logs["rank-2.err"].startswith(b"RuntimeError: boom\n")
+
+
+class EachVersion:
+    """A Slurm whose jobs 10, 11, … have failed, one for each interpreter; they run side by side."""
+
+    def __init__(self, config: Path, folder: Path) -> None:
+        self.folder, self.jobs = folder, {str(10 + number): each for number, each in enumerate(INTERPRETERS)}
+        (folder / "bin").mkdir()
+        (folder / "work").mkdir()
+        self.output = folder / "work/train.out"
+        self.output.write_text("RuntimeError: boom\n")
+        self.state("FAILED")
+        given = config.read_text() + f"slurm_bin = {folder}/bin\nshared_paths = {folder}\n"
+        for job in self.jobs:
+            own = folder / f"{job}.conf"
+            own.touch(mode=0o600)
+            own.write_text(given.replace(f"{folder}/spool", f"{folder}/spool-{job}"))
+        self._env = {"PATH": os.environ["PATH"], "TMPDIR": str(folder), "SLURM_STEP_ID": "0",
+                     "SLURM_PROCID": "1", "SLURMD_NODENAME": "n2"}  # fmt: skip
+
+    def state(self, word: str) -> None:
+        """What Slurm says of every job."""
+        record = RECORD.replace("JobId=7", "JobId=$5").replace("x(1)", f"me({os.getuid()})").replace("FAILED", word)
+        record += f" NodeList=n[1-2] WorkDir={self.folder}/work StdOut={self.output}"
+        stand_in(self.folder / "bin", f'#!/bin/sh\n[ "$1" = show ] && echo "{record}"\n')
+
+    def run(self, *words: str, **env: str) -> dict[str, tuple[int, str, str]]:
+        """(exit status, output, errors) of the hook by job; in `words`, JOB stands for its id."""
+        running = {}
+        for job, interpreter in self.jobs.items():
+            command = [interpreter, "-I", "-W", "error", str(HOOK), *(job if word == "JOB" else word for word in words)]
+            running[job] = subprocess.Popen(
+                command, env={**self._env, "SLURM_JOB_ID": job, "FIRSTFAULT_HOOK_CONFIG": f"{self.folder}/{job}.conf", **env},
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+            )  # fmt: skip
+        ended = {job: (process.communicate(timeout=120), process.returncode) for job, process in running.items()}
+        return {job: (status, out, err) for job, ((out, err), status) in ended.items()}
+
+
+@pytest.fixture
+def each(config: Path, tmp_path: Path) -> EachVersion:
+    return EachVersion(config, tmp_path)
+
+
+def test_every_version_reports_for_the_controller(each: EachVersion, intake: Intake) -> None:
+    told = each.run(SLURM_SCRIPT_CONTEXT="epilog_slurmctld", SLURM_JOB_NODELIST="n[1-2]", SLURM_JOB_USER="x")
+    assert set(told.values()) == {(0, "", "")}
+    for job in each.jobs:
+        (closing,) = intake.wait_for_reports(job, 1).closings
+        facts = closing["job"]
+        assert (closing["role"], facts["state"], facts["nodes"]) == ("controller", "FAILED", ["n1", "n2"])
+
+
+def test_every_version_wraps_a_command(each: EachVersion, intake: Intake) -> None:
+    each.state("RUNNING")
+    told = each.run("wrap", "--", "sh", "-c", "echo out; kill -SEGV $$")
+    assert set(told.values()) == {(-11, "out\n", "")}
+    for job in each.jobs:
+        seen = intake.wait_for_reports(job, 1)
+        assert seen.closings[0]["job"]["signal"] == 11
+        assert seen.logs["n2/slurmd.log"].endswith(b"exited. Killed by signal 11.\n")
+
+
+def test_every_version_watches_a_job(each: EachVersion, intake: Intake) -> None:
+    for job, (status, out, err) in each.run("watch", "JOB").items():
+        assert (status, err) == (1, "")
+        assert f"job {job} attempt 0 ended: failure (FAILED, NonZeroExitCode)" in out
+        assert b"RuntimeError: boom" in intake.wait_for_reports(job, 1).logs["train.out"]
+
+
+def test_every_version_keeps_what_cannot_be_delivered_and_delivers_it_later(each: EachVersion, intake: Intake) -> None:
+    intake.away = True
+    each.run("watch", "JOB")
+    assert intake.incidents == {}
+    intake.away = False
+    told = each.run("--flush")
+    assert set(told.values()) == {(0, "delivered 1, waiting 0\n", "")}
+    for job in each.jobs:
+        assert intake.wait_for_reports(job, 1).logs["train.out"] == b"RuntimeError: boom\n"
+
+
+def test_all_versions_from_3_6_to_3_13_are_tried_where_they_are() -> None:
+    assert INTERPRETERS
+    if len(INTERPRETERS) < 8:
+        pytest.skip(f"only {len(INTERPRETERS)} of 8 versions are here; the linter answers for the others")

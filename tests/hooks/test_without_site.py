@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cluster.hooks import HOOK
+from tests.hooks.conftest import stand_in
 from tests.hooks.intake import TOKEN, Intake
 
 # Stands in for Slurm's command: answers with the record that lies beside it.
@@ -29,9 +30,7 @@ esac
 def slurm(tmp_path: Path, config: Path) -> Path:
     """The folder of a Slurm whose one job, 61, works in `work`; its record says what `record` holds."""
     (tmp_path / "work").mkdir()
-    scontrol = tmp_path / "scontrol"
-    scontrol.write_text(SCONTROL.format(folder=tmp_path))
-    scontrol.chmod(0o755)
+    stand_in(tmp_path, SCONTROL.format(folder=tmp_path))
     (tmp_path / "sacct").write_text("#!/bin/sh\nexit 1\n")  # this machine's own looks for a Slurm for a while
     (tmp_path / "sacct").chmod(0o755)
     config.write_text(config.read_text() + f"slurm_bin = {tmp_path}\nshared_paths = {tmp_path}\n")
@@ -292,7 +291,7 @@ def test_what_is_wrong_is_said_of_what_was_given(tmp_path: Path, intake: Intake,
         "--token-file",
         token,
     ]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.startswith("firstfault: ")
     assert why in done.stderr
