@@ -19,13 +19,14 @@ COMPILE = uv pip compile pyproject.toml --quiet --universal --python-version 3.1
 FUZZ_SECONDS ?= 600
 BROWSER ?= chromium
 
-.PHONY: help demo test test-kubernetes test-image fuzz lint format docs pictures lock bench bench-quick clean slurm
+.PHONY: help demo test test-kubernetes test-image placements fuzz lint format docs pictures lock bench bench-quick clean slurm
 
 help:
 	@echo 'make demo     replay a real failed job and show the message that the channel would get'
 	@echo 'make test     lint, types and all tests, with coverage'
 	@echo 'make test-kubernetes  watcher and chart on a real Kubernetes API server, which is built once (ten minutes)'
 	@echo 'make test-image  build the image on Debian packages and run it (root only)'
+	@echo 'make placements  is the decisive line sent, wherever it stands in 64 logs of 50 MB? (some minutes)'
 	@echo 'make fuzz     search for input that breaks something, for FUZZ_SECONDS (600)'
 	@echo 'make lint     ruff, mypy and the import contracts'
 	@echo 'make format   let ruff rewrite what it can'
@@ -50,6 +51,9 @@ test-kubernetes: $(READY)
 test-image: $(READY)
 	@sh .ci/image .cache/image-base.tar
 	@test ! -s .cache/image-base.tar || $(BIN)/python -m pytest -m image tests/helm $(PYTEST)
+
+placements: $(READY)
+	@$(BIN)/python -m tests.hooks.placements
 
 fuzz: $(READY)
 	@$(BIN)/python -m tests.fuzz $(FUZZ_SECONDS)
