@@ -27,6 +27,7 @@ class JobFacts(BaseModel):
     cluster: str | None = None
     job_id: str | None = None
     attempt: int = 0  # restart count, from 0
+    part_of: str | None = None  # the job that an array's task belongs to, where its own id does not tell
     name: str | None = None
     user: str | None = None
     account: str | None = None

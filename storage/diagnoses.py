@@ -124,7 +124,7 @@ def _count(seen: IncidentView, verdict: Verdict) -> None:
     incident, job = seen.incident, JobFacts.model_validate(seen.job)
     incident.outcome, incident.cause, incident.layer = verdict.outcome, verdict.cause, verdict.layer
     incident.fingerprint = verdict.fingerprint
-    incident.family = family(incident.cluster_id, incident.scheduler, incident.job_id)
+    incident.family = family(incident.cluster_id, incident.scheduler, incident.job_id, job.part_of)
     incident.job_name, incident.owner = (job.name or "")[:200], (job.user or "")[:100]
     incident.ranks = job.world_size
     incident.started_at, incident.ended_at = _aware(job.started_at), _aware(job.ended_at)

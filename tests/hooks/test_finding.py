@@ -80,6 +80,8 @@ def test_slurms_letters_find_nothing_else(hook: Any, job: MakeJob, tmp_path: Pat
 def test_an_array_task_has_its_own_letters(hook: Any, job: MakeJob) -> None:
     task = job(SLURM_ARRAY_JOB_ID="36", SLURM_ARRAY_TASK_ID="12")
     assert hook.expand("%A_%a-%j-%b.out", task.values()) == ["36_12-61-2.out"]
+    assert task.facts("FAILED", "")["part_of"] == "36"
+    assert "part_of" not in job().facts("FAILED", "")
 
 
 def test_a_site_adds_places_with_wildcards(hook: Any, job: MakeJob, tmp_path: Path) -> None:

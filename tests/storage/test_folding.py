@@ -27,6 +27,13 @@ async def test_parts_of_one_job_are_one_episode_whatever_they_died_of(failures: 
     assert await failures.episode(first) == await failures.episode(second) != ""
 
 
+async def test_tasks_of_an_array_are_one_episode_by_their_own_numbers_too(failures: Failures) -> None:
+    first = await failures.fail("48213", fingerprint="f1", cause="gpu-oom")
+    second = await failures.fail("48214", fingerprint="f2", cause="data-error", part_of="48213")
+    third = await failures.fail("48215", fingerprint="f3", cause="data-error", user="bob")
+    assert await failures.episode(first) == await failures.episode(second) != await failures.episode(third)
+
+
 async def test_the_last_attempt_of_a_job_leads(repository: Repository, failures: Failures) -> None:
     first = await failures.fail(attempt=0, fingerprint="f1", cause="gpu-lost")
     second = await failures.fail(attempt=1, fingerprint="f2", cause="checkpoint-corrupt")
