@@ -19,11 +19,12 @@ COMPILE = uv pip compile pyproject.toml --quiet --universal --python-version 3.1
 FUZZ_SECONDS ?= 600
 BROWSER ?= chromium
 
-.PHONY: help demo test test-kubernetes test-image placements fuzz lint format docs pictures lock bench bench-quick clean slurm
+.PHONY: help demo test coverage test-kubernetes test-image placements fuzz lint format docs pictures lock bench bench-quick clean slurm
 
 help:
 	@echo 'make demo     replay a real failed job and show the message that the channel would get'
-	@echo 'make test     lint, types and all tests, with coverage'
+	@echo 'make test     lint, types and all tests'
+	@echo 'make coverage  all tests, and which lines no test runs'
 	@echo 'make test-kubernetes  watcher and chart on a real Kubernetes API server, which is built once (ten minutes)'
 	@echo 'make test-image  build the image on Debian packages and run it (root only)'
 	@echo 'make placements  is the decisive line sent, wherever it stands in 64 logs of 50 MB? (some minutes)'
@@ -41,6 +42,9 @@ demo: $(READY)
 	@$(BIN)/firstfault demo
 
 test: $(READY) lint slurm
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile $(PYTEST)
+
+coverage: $(READY) slurm
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --cov --cov-report=term:skip-covered $(PYTEST)
 
 test-kubernetes: $(READY)
