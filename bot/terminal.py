@@ -128,7 +128,7 @@ class _Page(Layout):
         if failed:
             told.append(phrases.collateral(job, diagnosis))
             if not where:
-                told.append("Nobody can be named from these logs." if guess else "No single rank began it.")
+                told.append(phrases.nobody(diagnosis, source="these logs"))
         yield from self.wrapped(" ".join(part for part in told if part), 2)
 
     def proof(self, diagnosis: Diagnosis) -> Iterator[str]:

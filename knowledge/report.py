@@ -150,6 +150,8 @@ def _summary(best: Hypothesis, cause: Cause, values: Mapping[str, str]) -> str:
             else f"ranks {values['ranks']}"
             if values["ranks"]
             else "every rank"
+            if best.whole_job
+            else "the program"
         )
         message = f": {original.message}" if original.message else ""
         where = _where(best)

@@ -156,8 +156,7 @@ def _told(job: JobFacts, diagnosis: Diagnosis, status: IncidentStatus, limit: in
     if diagnosis.outcome is Outcome.FAILED and not phrases.several_jobs(status):
         sentences.append(phrases.collateral(job, diagnosis))
         if not phrases.where(diagnosis.initiating):
-            guess = _guess(diagnosis)
-            sentences.append("Nobody can be named from what has arrived." if guess else "No single rank began it.")
+            sentences.append(phrases.nobody(diagnosis, source="what has arrived"))
     return " ".join(sentence for sentence in sentences if sentence)
 
 

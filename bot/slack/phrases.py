@@ -92,6 +92,12 @@ def where(initiating: Initiating) -> str:
     return ranks(initiating.ranks) if initiating.ranks else ""
 
 
+def nobody(diagnosis: Diagnosis, *, source: str) -> str:
+    """What is said where nobody is named: that there is nobody, or that it is not known who."""
+    unknown = diagnosis.confidence < SURE or any(fact.startswith("Which rank") for fact in diagnosis.missing)
+    return f"Nobody can be named from {source}." if unknown else "No single rank began it."
+
+
 def headline(job: JobFacts, diagnosis: Diagnosis, status: IncidentStatus) -> str:
     """`llama-70b-pretrain failed after 6 h 12 m · 3 attempts`, and where it stands unless it is open."""
     if several_jobs(status) and diagnosis.outcome is Outcome.FAILED:

@@ -11,6 +11,7 @@ from knowledge.attribution.platform import placed_later
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit
+from knowledge.reading.roster import KINDS_OF_RANKS
 from knowledge.signature import SignatureRole
 
 _WAITERS = (
@@ -69,7 +70,7 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
             continue
         cause = Counter(hit.signature.cause for hit in hits).most_common(1)[0][0]
         same = [hit for hit in hits if hit.signature.cause == cause]
-        hosts = list(dict.fromkeys(host for hit in same if (host := hit.captures.get("host") or hit.place.host)))
+        hosts = list(dict.fromkeys(host for hit in same if (host := hit.captures.get("host") or _host_of(view, hit))))
         yield Hypothesis(
             cause=cause, score=score, reason="lines of this kind stand in the logs, without telling whose they are",
             hosts=hosts if len(hosts) == 1 and len(view.hosts) > 1 else [],
@@ -78,6 +79,15 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
             missing=["Which rank or host these lines belong to: one log file a rank, or `srun --label`, or NCCL_DEBUG=INFO from the start."],
         )  # fmt: skip
         return
+
+
+def _host_of(view: CaseView, hit: Hit) -> str | None:
+    """Where a line was written. One log of all ranks lies in the folder of one host, whoever wrote its lines."""
+    source = hit.place.source
+    if source.host and source.kind in KINDS_OF_RANKS:
+        apart = {other.host for other in view.case.sources if other.kind in KINDS_OF_RANKS}
+        return hit.place.host if len(apart) > 1 else None
+    return hit.place.host
 
 
 def _of_followers(view: CaseView) -> Iterator[Hypothesis]:

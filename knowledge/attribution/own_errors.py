@@ -80,11 +80,7 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
     if not owns:
         return
     lead = first_of(owns)
-    began = [
-        ended.rank
-        for ended in view.exits.values()
-        if ended.first and ended.code not in (0, -15) and ended.rank is not None and not view.suffered(ended.rank)
-    ]
+    began = _ended_by_themselves(view, lead)
     locals_ = {local for own in owns if own.key == lead.key and (local := own.place.local) is not None}
     named = view.rank_of_local(lead.place.local) if lead.place.local is not None and len(locals_) == 1 else None
     ranks = [named] if named is not None else began if len(began) == 1 else []
@@ -100,7 +96,24 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
         ranks, hosts, reason = view.ranks_on(host), [host], "an error in a stream of many ranks, and it names the host"
     hypothesis.ranks, hypothesis.hosts, hypothesis.reason = ranks, hosts, reason
     hypothesis.score -= 0.05 if ranks else 0.1
+    if len(ranks) == 1 and ranks == began:
+        hypothesis.proofs.append(Proof(view.exits[ranks[0]].place, Role.CONTEXT))
+    if not ranks and not hosts and max(len(view.ranks), view.case.world_size or 0) > 1:
+        hypothesis.missing.append("Which rank wrote this: one log file a rank, or `srun --label`.")
     yield hypothesis
+
+
+def _ended_by_themselves(view: CaseView, lead: Own) -> list[int]:
+    """The ranks that a launcher saw end first; where it does not tell who was first, those that it did not stop itself,
+    unless its words on their ends are all that there is."""
+    ended = {
+        rank: ended for rank, ended in view.exits.items() if ended.code not in (0, -15, 143) and not view.suffered(rank)
+    }
+    first = [rank for rank, each in ended.items() if each.first]
+    word = any(
+        each.place.source == lead.place.source and each.place.order == lead.place.order for each in ended.values()
+    )
+    return first if first or word else list(ended)
 
 
 def _in_order(groups: list[list[Own]], clocks: Clocks) -> tuple[list[list[Own]], int]:
