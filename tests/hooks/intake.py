@@ -40,6 +40,7 @@ class Intake:
         self.incidents: dict[tuple[str, int], Seen] = {}
         self.requests: list[tuple[str, str]] = []
         self.troubles: list[tuple[int, dict[str, str]]] = []
+        self.in_between: tuple[int, dict[str, Any]] | None = None  # what answers in our stead
         self.refused_logs: set[str] = set()
         self.away = False  # refuses every token
         self.delay = 0.0
@@ -61,6 +62,8 @@ class Intake:
     def answer(self, method: str, path: str, headers: Any, body: bytes) -> tuple[int, dict[str, str], dict[str, Any]]:
         self.requests.append((method, path))
         time.sleep(self.delay)
+        if self.in_between:
+            return self.in_between[0], {}, self.in_between[1]
         if self.troubles:
             status, extra = self.troubles.pop(0)
             return status, extra, {"error": {"code": "trouble", "message": "on demand", "hint": ""}}
@@ -76,6 +79,8 @@ class Intake:
         found = re.fullmatch(r"/v1/incidents/inc-([\w-]+)-(\d+)/(complete|logs/(.+))", path)
         if not found:
             return 404, {}, {"error": {"code": "not_found", "message": "no such incident", "hint": ""}}
+        if method != ("POST" if found[3] == "complete" else "PUT"):
+            return 405, {}, {"error": {"code": "method_not_allowed", "message": "not so", "hint": ""}}
         seen = self.incidents[found[1], int(found[2])]
         if found[3] == "complete":
             seen.closings.append(json.loads(body))

@@ -128,6 +128,24 @@ def test_what_the_service_will_never_take_is_not_kept(hook: Any, settings: Any, 
     assert "refused the report: HTTP 422" in Path(settings.log_file).read_text()
 
 
+@pytest.mark.parametrize("status", [400, 404, 405, 411, 413])
+@pytest.mark.parametrize("answer", [{}, {"error": {"code": 404, "message": "no route"}}, {"error": "not found"}])
+def test_what_something_in_between_says_costs_no_report(
+    hook: Any, settings: Any, spool: Any, intake: Intake, quick: list[float], status: int, answer: dict[str, Any]
+) -> None:
+    spool.put(report(hook, "7"))
+    intake.in_between = (status, answer)
+    hook.deliver(report(hook, "8"), settings, spool)
+    with hook.Service(settings) as service:
+        assert spool.flush(service) == (0, 2)
+    assert f"HTTP {status}, and not from the service itself" in Path(settings.log_file).read_text()
+    intake.in_between = None
+    hook.deliver(report(hook, "9"), settings, spool)
+    assert spool.waiting() == []
+    assert intake.job("7")
+    assert intake.job("8")
+
+
 def test_one_log_that_is_refused_does_not_cost_the_others(hook: Any, settings: Any, spool: Any, intake: Intake) -> None:
     intake.refused_logs = {"rank-2.err"}
     both = report(hook)

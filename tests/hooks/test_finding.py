@@ -293,6 +293,21 @@ def test_root_reads_with_no_more_rights_than_the_user(hook: Any, settings: Any, 
     assert collected(hook, settings, of_nobody) == {}
 
 
+@pytest.mark.parametrize("uid", ["", "-1", "4294967295", "\N{SUPERSCRIPT TWO}"])
+def test_without_a_known_user_no_file_is_read_and_that_is_said(
+    hook: Any, settings: Any, job: MakeJob, tmp_path: Path, uid: str
+) -> None:
+    (tmp_path / "out.log").write_text("root's own\n")
+    unknown = job(SLURM_JOB_UID=uid, SLURM_JOB_STDOUT=str(tmp_path / "out.log"))
+    evidence = hook.Evidence(settings, unknown)
+    evidence.collect(evidence.patterns(), failed=True)
+    assert evidence.packed == {}
+    assert evidence.batch_tail() is None
+    assert evidence.facts("FAILED", "")["unread"] == [
+        "n1: the job's files: Slurm did not tell the uid of the job's user"
+    ]
+
+
 def test_a_log_of_an_earlier_job_is_left_alone(hook: Any, settings: Any, job: MakeJob, tmp_path: Path) -> None:
     settings.shared_paths = [str(tmp_path)]
     for name, age in (("rank-0.log", 0), ("rank-9.log", 3600)):

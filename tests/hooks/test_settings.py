@@ -33,6 +33,28 @@ def test_a_wrong_line_names_itself(hook: Any, config: Path, line: str, why: str)
         hook.Settings(str(config))
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("token = {secret}\nurl = https://x\n", "line 1 is amiss"),
+        ("[hook]\nurl = https://x\ntoken {secret}\n", "line 3 is amiss"),
+        ("[hook]\ntoken={secret}\ntoken={secret}\n", "line 3 is amiss"),
+        ("[hook]\nurl = https://x\ntoken {secret}==\n", "settings nobody knows"),
+        ("[hook]\nurl = https://x\n  token = {secret}\n", "url must be one line"),
+        ("[hook]\nurl = https://x\ntoken = {secret}\n  x\n", "token must be one line"),
+        ("[hook]\nurl = https://x\ntoken = {secret} x\n", "must hold one token"),
+        ("[hook]\nurl = https://x\ntoken = {secret}\N{LATIN SMALL LETTER E WITH ACUTE}\n", "must hold one token"),
+        ("[hook]\nurl = https://user:{secret}@x\n", "url must be https://HOST"),
+    ],
+)
+def test_what_is_wrong_is_said_without_the_token(hook: Any, config: Path, text: str, why: str) -> None:
+    config.write_text(text.replace("{secret}", TOKEN), "utf-8")
+    with pytest.raises(hook.BadSettings, match=why) as told:
+        hook.Settings(str(config))
+    assert TOKEN not in str(told.value)
+    assert str(config) in str(told.value)
+
+
 def test_a_token_that_others_may_read_is_not_used(hook: Any, config: Path, tmp_path: Path) -> None:
     config.chmod(0o640)
     with pytest.raises(hook.BadSettings, match="others may read it; run: chmod 600"):
