@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -89,6 +90,22 @@ def test_python_leaves_by_itself_where_there_is_no_setsid(tmp_path: Path, interp
     assert status == 0
     wait_for(log)
     assert "knows nothing of: prolog_slurmd" in wait_for_text(log, "knows")
+
+
+def test_an_interpreter_that_hangs_holds_nobody_even_where_there_is_no_setsid(tmp_path: Path) -> None:
+    slow, tools = tmp_path / "python3", tmp_path / "tools"
+    slow.write_text("#!/bin/sh\nexec sleep 20\n")
+    slow.chmod(0o755)
+    tools.mkdir()
+    for tool in ("date", "sleep"):
+        (tools / tool).symlink_to(shutil.which(tool) or "")
+    began = time.monotonic()
+    with subprocess.Popen(
+        [head_for(slow, tmp_path)], env={**EPILOG, "PATH": str(tools)}, start_new_session=True
+    ) as slurm:
+        assert slurm.wait(15) == 0
+        assert time.monotonic() - began < 10
+        os.killpg(slurm.pid, signal.SIGKILL)
 
 
 @pytest.mark.parametrize(

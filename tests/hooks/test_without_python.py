@@ -210,3 +210,123 @@ def test_a_wrapped_command_runs_all_the_same(container: Container) -> None:
     done = container.run("wrap", "--", "sh", "-c", "echo out; exit 7", SLURM_SCRIPT_CONTEXT="")
     assert (done.returncode, done.stdout) == (7, "out\n")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_log_that_could_not_be_sent_is_told_of(container: Container, intake: Intake) -> None:
+    intake.refused_logs.add("train-61.out")
+    container.run()
+    seen = intake.wait_for_reports("61", 1)
+    assert seen.closings[0]["job"]["unread"] == ["n1: train-61.out: could not be sent"]
+    assert "could not be sent" in container.said("incident")[-1]
+
+
+@pytest.mark.parametrize("cut", [4, 9, 26])
+def test_a_secret_that_the_end_begins_within_does_not_leave(container: Container, intake: Intake, cut: int) -> None:
+    line = "password=hunter22 hf_abcdefghijklmnopqrstuv tail\n"
+    rest = "x y\n" * 70_000 + "RuntimeError: boom\n"
+    container.output.write_text("head\n" + line + rest[-(262144 - len(line) + cut) :])
+    container.run()
+    (text,) = intake.wait_for_reports("61", 1).logs.values()
+    assert text.endswith(b"RuntimeError: boom\n")
+    assert not any(part in text for part in (b"hunter22", b"abcdef", b"uv tail"))
+
+
+@pytest.mark.parametrize("change", ["timeout = 10s", "wait = 1d", "wait = 0.5h", "URL", "url:", " url", "CRLF"])
+def test_settings_are_read_as_python_reads_them(container: Container, intake: Intake, change: str) -> None:
+    text = container.config.read_text()
+    if change == "CRLF":
+        text = text.replace("\n", "\r\n")
+    elif "=" in change:
+        text += change + "\n"
+    else:
+        text = text.replace("url =", change if ":" in change else f"{change} =")
+    container.config.write_bytes(text.encode())
+    container.run()
+    intake.wait_for_reports("61", 1, seconds=15)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        "writable",
+        pytest.param("owner", marks=pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")),
+    ],
+)
+def test_settings_that_somebody_else_may_write_are_not_obeyed(container: Container, intake: Intake, wrong: str) -> None:
+    """Neither its commands are run nor its log is written to; syslog says why."""
+    if wrong == "writable":
+        container.config.chmod(0o666)
+    else:
+        os.chown(container.config, 12345, 12345)
+    heard, ran = container.folder / "syslog", container.folder / "ran"
+    for tool, script in (("logger", f'echo "$*" >>{heard}'), ("scontrol", f"echo >{ran}")):
+        (container.tools / tool).unlink()
+        (container.tools / tool).write_text(f"#!{container.tools}/sh\n{script}\n")
+        (container.tools / tool).chmod(0o755)
+    assert container.run().returncode == 0
+    time.sleep(2)
+    assert container.shell == "busybox" or "writable by nobody else" in heard.read_text()  # it has a logger of its own
+    assert (ran.exists(), container.log.exists(), intake.requests) == (False, False, [])
+
+
+def test_its_log_is_for_its_own_eyes(container: Container, intake: Intake) -> None:
+    container.run()
+    container.said("incident")
+    assert container.log.stat().st_mode & 0o777 == 0o600
+
+
+def test_the_command_line_of_curl_holds_no_secret(container: Container, intake: Intake) -> None:
+    seen, curl = container.folder / "arguments", container.tools / "curl"
+    real = curl.resolve()
+    curl.unlink()
+    curl.write_text(f'#!{container.tools}/sh\necho "$*" >>{seen}\nexec {real} "$@"\n')
+    curl.chmod(0o755)
+    container.config.write_text(container.config.read_text() + f"proxy = http://me:hunter22@{intake.url[7:]}\n")
+    container.run()
+    container.said("61")
+    assert not any(secret in seen.read_text() for secret in ("hunter22", TOKEN))
+    assert intake.requests[0][1].startswith("http://127.0.0.1"), "the proxy was asked"
+
+
+def running(words: str) -> list[str]:
+    """The command lines of processes with these words in them."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            line = process.read_bytes().replace(b"\0", b" ").decode("utf-8", "replace").strip()
+        except OSError:
+            continue
+        if words in line and "pytest" not in line:
+            found.append(line)
+    return found
+
+
+def test_nothing_of_it_stays_behind_a_job_that_worked(container: Container) -> None:
+    container.record("COMPLETED")
+    container.config.write_text(container.config.read_text().replace("wait = 20s", "wait = 7777"))
+    container.run()
+    until = time.monotonic() + 15
+    while running("sleep 8077"):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+@pytest.mark.parametrize("limited", [True, False], ids=["timeout", "no timeout"])
+def test_an_scontrol_that_hangs_is_ended_with_all_that_it_started(container: Container, limited: bool) -> None:
+    name = f"sleep 43{os.getpid()}{int(limited)}"
+    (container.tools / "scontrol").write_text(f"#!{container.tools}/sh\n{'exec ' * limited}{name}\n")
+    if limited:
+        real = shutil.which("busybox" if container.shell == "busybox" else "timeout")
+        assert real
+        (container.tools / "timeout").symlink_to(real)
+    hook = container.hook.read_text().replace("KILL 30", "KILL 1").replace("wait + 300", f"{20 if limited else 2}")
+    container.hook.write_text(hook)
+    container.run()
+    time.sleep(0.5)
+    if not limited:
+        assert running(name)
+        assert "gave up" in container.said("gave up")[-1]
+    until = time.monotonic() + 15
+    while running(name):
+        assert time.monotonic() < until
+        time.sleep(0.1)
