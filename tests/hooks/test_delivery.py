@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -92,6 +93,34 @@ def test_the_next_hook_run_delivers_what_waits(hook: Any, settings: Any, spool: 
     hook.deliver(report(hook, "8"), settings, spool)
     assert intake.job("7")
     assert spool.waiting() == []
+
+
+def test_who_is_killed_while_it_delivers_has_kept_the_report(
+    hook: Any, settings: Any, spool: Any, config: Path, intake: Intake
+) -> None:
+    intake.delay = 3
+    worker = os.fork()
+    if not worker:
+        hook.deliver(report(hook), settings, spool)
+        os._exit(0)
+    while not intake.requests:
+        time.sleep(0.02)
+    assert flush(config) == "delivered 0, waiting 1"  # whoever delivers it holds it
+    os.kill(worker, signal.SIGKILL)
+    os.waitpid(worker, 0)
+    intake.delay = 0
+    assert flush(config) == "delivered 1, waiting 0"
+    seen = intake.job("7")
+    assert seen
+    assert len(seen.closings) == 1
+
+
+def test_what_was_never_finished_does_not_stay(hook: Any, settings: Any, spool: Any) -> None:
+    for name, age in (("1-7-1.report.part", 2 * hook.UNFINISHED), ("2-7-1.report.part", 0)):
+        (Path(spool.folder) / name).touch()
+        os.utime(Path(spool.folder) / name, (time.time() - age, time.time() - age))
+    spool.put(report(hook))
+    assert [path.name for path in Path(spool.folder).glob("*.part")] == ["2-7-1.report.part"]
 
 
 def test_two_that_flush_at_once_deliver_once(hook: Any, settings: Any, spool: Any, intake: Intake) -> None:
