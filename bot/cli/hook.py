@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import hooks
-from bot.cli.slurm_conf import SlurmConf
+from bot.cli.slurm_conf import NAMED_BY, SlurmConf, in_use
 
 HOOK = Path(hooks.__file__).parent / "slurm" / "firstfault-hook"
 PLACE = Path("/usr/local/sbin/firstfault-hook")
@@ -38,6 +38,11 @@ class Site:
     def at(self, path: Path) -> Path:
         """The path on this machine."""
         return self.root / path.relative_to("/")
+
+    @property
+    def in_use(self) -> set[str] | None:
+        """By which settings the Slurm that runs names the hook. None where it does not answer; an image has none."""
+        return in_use(self.conf.path, PLACE) if self.root == Path("/") else None
 
     @property
     def configs(self) -> dict[Path, str]:
@@ -76,7 +81,8 @@ def install(site: Site, bot: str | None, token_file: Path | None, *, apply: bool
         print(f"note  {remark}")
     if apply:
         print(
-            "next  restart slurmctld, which EpilogSlurmctld and JobCompType need, and scontrol reconfigure for the nodes."
+            "next  once every node has the hook, for Slurm drains a node whose Epilog is missing: restart slurmctld, which"
+            " EpilogSlurmctld and JobCompType need, and scontrol reconfigure for the nodes."
             " Then: firstfault hook install slurm --check"
         )
     else:
@@ -151,17 +157,25 @@ def _give(path: Path, user: str) -> None:
 
 
 def uninstall(site: Site) -> int:
-    """Take everything away but the reports that wait. Exit status: 0 done, 2 a file could not be removed."""
+    """Take everything away but the reports that wait: our lines first, and the hook once Slurm has forgotten it.
+
+    Slurm drains a node whose Epilog is missing. Exit status: 0 done, or done so far and what is next is said; 2 a file
+    could not be removed.
+    """
     try:
         removed = site.conf.remove()
+        if removed:
+            print(f"removed our lines from {site.conf.path}")
+        if site.root == Path("/") and (removed or site.in_use):
+            print(f"left {PLACE}, which Slurm may still call: it drains a node whose Epilog is missing")
+            print("next  restart slurmctld, scontrol reconfigure, then --uninstall again: it removes the hook")
+            return 0
         for path in (PLACE, *site.configs):
             site.at(path).unlink(missing_ok=True)
             print(f"removed {site.at(path)}")
     except OSError as error:
         print(f"firstfault: {error}", file=sys.stderr)
         return 2
-    if removed:
-        print(f"removed our lines from {site.conf.path}; restart slurmctld, and run scontrol reconfigure for the nodes")
     print(f"left {site.at(SPOOL)}, where reports may wait")
     return 0
 
@@ -201,6 +215,10 @@ def _checks(site: Site) -> Iterator[tuple[bool, str]]:
         yield True, remark
     if not lines and not joins:
         yield True, f"{site.conf.path} names the hook"
+    used = site.in_use
+    unused = [key for key in NAMED_BY if used is not None and key not in used and site.conf.get(key) == str(PLACE)]
+    if unused:
+        yield False, f"Slurm does not use it yet ({', '.join(unused)}): restart slurmctld and run scontrol reconfigure"
 
 
 def run(

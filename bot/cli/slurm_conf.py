@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from pathlib import Path
 BEGIN = "# begin firstfault-hook: firstfault hook install slurm --uninstall takes these lines away"
 END = "# end firstfault-hook"
 UNSET = {"", "(null)", "none", "jobcomp/none"}
+NAMED_BY = ("Epilog", "EpilogSlurmctld", "JobCompLoc")
 
 
 @dataclass(slots=True)
@@ -107,6 +109,25 @@ class SlurmConf:
             os.chown(part, before.st_uid, before.st_gid)
         Path(part).replace(target)
         self.text = text
+
+
+def in_use(conf: Path, hook: Path) -> set[str] | None:
+    """Which of `NAMED_BY` name the hook in the configuration that slurmctld runs with. None where it does not answer."""
+    try:
+        asked = subprocess.run(
+            ["scontrol", "show", "config"],
+            env={**os.environ, "SLURM_CONF": str(conf), "LC_ALL": "C"},
+            capture_output=True, text=True, errors="replace", timeout=30, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return naming(asked.stdout, hook) if asked.returncode == 0 else None
+
+
+def naming(config: str, hook: Path) -> set[str]:
+    """Which of `NAMED_BY` name the hook in what `scontrol show config` prints; some versions number them: `Epilog[0]`."""
+    found = re.findall(r"(?m)^(\w+)(?:\[\d+\])?\s*=\s*(.*?)\s*$", config)
+    return {key for key, value in found if key in NAMED_BY and str(hook) in value.split(",")}
 
 
 def _text_of(path: Path) -> str:

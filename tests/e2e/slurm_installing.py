@@ -29,11 +29,11 @@ class Site:
     folder: Path
     before: bytes
 
-    def install(self, *options: str) -> subprocess.CompletedProcess[str]:
+    def install(self, *options: str, then_read: bool = True) -> subprocess.CompletedProcess[str]:
         """`firstfault hook install slurm …`, as root types it; then slurmctld reads its configuration again."""
         command = [sys.executable, "-m", "bot.cli", "hook", "install", "slurm", "--slurm-conf", str(self.cluster.conf)]
         done = subprocess.run([*command, *options], capture_output=True, text=True, timeout=60, check=False)
-        if "--check" not in options:
+        if then_read and "--check" not in options:
             self.cluster.restart_controller()
             self.cluster.run("scontrol", "reconfigure")
         return done
@@ -52,6 +52,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     (folder / "token").write_text(TOKEN)
     with running_intake() as intake, Cluster(nodes=2) as cluster:
         yield Site(cluster, intake, folder, cluster.conf.read_bytes())
+
+
+def test_check_tells_that_slurm_does_not_know_of_it_yet(site: Site) -> None:
+    options = ("--bot", site.intake.url, "--token-file", str(site.folder / "token"), "--apply")
+    assert site.install(*options, then_read=False).returncode == 0
+    done = site.install("--check")
+    assert done.returncode == 1
+    assert "WRONG Slurm does not use it yet (Epilog, EpilogSlurmctld, JobCompLoc): restart slurmctld" in done.stdout
 
 
 def test_after_it_is_applied_a_job_that_fails_is_an_incident(site: Site) -> None:
@@ -86,7 +94,20 @@ def test_a_new_release_is_one_file(site: Site) -> None:
     assert site.intake.wait_for_reports(site.fail(), 3)
 
 
+def test_the_hook_stays_while_slurm_may_call_it(site: Site) -> None:
+    for _ in range(2):
+        done = site.install("--uninstall", then_read=False)
+        assert done.returncode == 0
+        assert "next  restart slurmctld, scontrol reconfigure, then --uninstall again" in done.stdout
+        assert site.cluster.conf.read_bytes() == site.before
+        assert HOOK.exists()
+    site.fail()
+    site.cluster.wait_for_nodes()
+
+
 def test_after_it_is_taken_away_slurm_is_as_it_was_and_works(site: Site) -> None:
+    site.cluster.restart_controller()
+    site.cluster.run("scontrol", "reconfigure")
     assert site.install("--uninstall").returncode == 0
     assert site.cluster.conf.read_bytes() == site.before
     assert not HOOK.exists()

@@ -49,5 +49,5 @@ def test_a_site_installs_the_hook_renews_it_and_takes_it_away(tmp_path: Path) ->
         env=env, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "4 passed" in done.stdout, done.stdout
+    assert "6 passed" in done.stdout, done.stdout
     assert slurm_installing.HOOK.exists() == there

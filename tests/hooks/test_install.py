@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bot.cli.hook import HOOK, PLACE, run
+from bot.cli.slurm_conf import naming
 from tests.hooks.intake import Intake
 
 HERE = os.uname().nodename.split(".")[0]
@@ -214,6 +215,14 @@ def test_check_runs_the_installed_hook_against_the_service(
     assert "ok    clock is the service's" in told
     assert "WRONG scontrol ping" in told  # there is no Slurm in this root
     assert told.count("WRONG") == 1
+
+
+def test_what_slurm_runs_with_is_read_from_its_own_words() -> None:
+    config = (
+        f"Epilog[0]               = {PLACE}\nEpilogMsgTime           = 2000 usec\nEpilogSlurmctld         = (null)\n"
+    )
+    assert naming(config + f"JobCompLoc              = {PLACE}\n", PLACE) == {"Epilog", "JobCompLoc"}
+    assert naming(f"Epilog = {PLACE}.old\nProlog = {PLACE}\n", PLACE) == set()
 
 
 def test_the_command_line_shows_it(root: Path) -> None:
