@@ -7,6 +7,7 @@ import pwd
 import socket
 import tempfile
 import time
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -114,6 +115,75 @@ echo srun is a word too
         "ranks-%t.log",
         "/tmp/short-%t.log",
     ]
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "A=xxxxxxxxxxxxxxxx\n" + "A=$A$A\n" * 45 + "srun -o $A true\n",
+        "A=" + "x" * 4000 + "\nB=" + "$A" * 2000 + "\nsrun -o $B true\n",
+        "A=" + "x" * 4000 + "\n" + "".join(f"A{n}=$A\n" for n in range(20_000)),
+        "A=" + "x" * 4000 + "\n" + "srun -o $A -e $A$A true\n" * 20_000,
+        "srun " + "-o x " * 100_000,
+    ],
+)
+def test_no_script_makes_its_patterns_grow_without_end(hook: Any, job: MakeJob, script: str) -> None:
+    tracemalloc.start()
+    try:
+        patterns = hook.step_patterns(script, job())
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert all(len(pattern) <= hook.MOST_PATH for pattern, _ in patterns)
+    assert most < 64 << 20
+
+
+@pytest.mark.parametrize(
+    ("pattern", "why"),
+    [
+        ("%x" * 2000, "its name is too long"),
+        ("x" * 5000, "its name is too long"),
+        ("%t" * 14 + ".out", "more than 8 parts of its name vary"),
+    ],
+)
+def test_a_pattern_without_measure_is_left_out_and_said(
+    hook: Any, settings: Any, job: MakeJob, pattern: str, why: str
+) -> None:
+    evidence = hook.Evidence(settings, job(SLURM_JOB_STDOUT=pattern))
+    evidence.collect(evidence.patterns())
+    assert evidence.facts("FAILED", "")["unread"] == [f"n1: {pattern[:200]}: {why}"]
+    assert evidence.batch_tail() is None
+
+
+def test_a_name_that_many_ways_lead_to_is_soon_found_to_be_another(hook: Any, job: MakeJob, tmp_path: Path) -> None:
+    (tmp_path / ("0" * 200 + "x")).touch()
+    (tmp_path / ("0" * 200 + ".out")).touch()
+    components = hook.expand("%t0%t0%t0%t0%t0%t0%t0%t.out", job().values())
+    assert [letters["t"] for _, letters in hook.matching(components, str(tmp_path))] == ["0" * 186]
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        {"SLURM_JOB_RESTART_COUNT": "\N{SUPERSCRIPT TWO}"},
+        {"SLURM_JOB_STDOUT": "x%" + "9" * 4301 + "t"},
+        {"SLURM_JOB_STDOUT": "x%" + "9" * 3000 + "t"},
+        {"SLURM_JOB_EXIT_CODE2": "1" * 4301 + ":0"},
+        {"SLURM_JOB_START_TIME": "9" * 18},
+        {"SLURM_NODELIST": "n[1-" + "9" * 4301 + "]"},
+        {"SLURM_ARRAY_JOB_ID": "60", "SLURM_ARRAY_TASK_ID": "\N{SUPERSCRIPT TWO}"},
+        {"FIRSTFAULT_BEGAN": "9" * 400},
+    ],
+)
+def test_no_number_ends_the_report(hook: Any, settings: Any, job: MakeJob, hostile: dict[str, str]) -> None:
+    evidence = hook.Evidence(settings, job(**hostile))
+    evidence.collect(evidence.patterns())
+    evidence.batch_tail()
+    assert evidence.facts("FAILED", "")["job_id"] == "61"
+    view = hook.View.parse(f"JobId=61 JobName=x Restarts={'1' * 4301} ExitCode={'1' * 4301}:0 TimeLimit={'1' * 4301}:00")
+    evidence.job.learn(view, False)
+    assert evidence.facts("FAILED", "")["attempt"] == 0
+    assert len(hook.hosts("n[1-100000][1-100000]", limit=10)) == 10
 
 
 def test_torchruns_folder_of_logs_and_the_files_of_dumps_are_followed(hook: Any, job: MakeJob) -> None:
