@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import aiohttp
 
+from hooks.kubernetes.nesting import loads
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -153,7 +155,7 @@ class Api:
         if response.status >= 400:
             raise ApiError(response.status, _reason(content))
         try:
-            document = json.loads(content)
+            document = loads(content)
         except ValueError as error:
             raise ApiError(0, f"{path}: the answer is not JSON") from error
         if not isinstance(document, dict):

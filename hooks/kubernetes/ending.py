@@ -12,6 +12,9 @@ from hooks.kubernetes.kinds import Kind, conditions_of, inside, number
 
 LABEL = "firstfault/watch"
 """On a bare pod, or a RayCluster of its own: watch it."""
+_YEARS = range(1971, 9000)  # outside of them, a time was never set, or is a mistake
+_SKEW = timedelta(seconds=5)  # between the clocks of a node and of the API server
+_TOLD_TO_STOP = (130, 137, 143)  # exit codes of what a signal ended
 _DEACTIVATED = "DeactivatedDueTo"
 _IN_OTHER_WORDS = {"MaximumExecutionTimeExceeded": "DeadlineExceeded"}
 
@@ -68,10 +71,12 @@ def is_labelled(item: Object) -> bool:
 
 
 def time_of(text: Any) -> datetime | None:
-    """A time as the API writes it; None where it is none."""
+    """A time as the API writes it; None where it is none, or one with which nobody can reckon."""
     try:
         found = datetime.fromisoformat(text)
     except (TypeError, ValueError):
+        return None
+    if found.year not in _YEARS:
         return None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
@@ -81,7 +86,7 @@ def deleted_at(item: Object) -> datetime | None:
     metadata = item.get("metadata", {})
     due = time_of(metadata.get("deletionTimestamp"))
     grace = metadata.get("deletionGracePeriodSeconds")
-    return due - timedelta(seconds=grace) if due and isinstance(grace, int) else due
+    return due - timedelta(seconds=number(grace, 0)) if due else None
 
 
 def disruption(pod: Object) -> Object | None:
@@ -129,9 +134,19 @@ def _unless_deleted(kind: Kind, item: Object, ending: Ending) -> Ending:
     deleted = deleted_at(item)
     if ending.outcome not in ("failed", "ending") or deleted is None:
         return ending
-    if ending.at is not None and ending.at < deleted:
+    if ending.at is not None and _came_first(kind, item, ending.at, deleted):
         return ending
     taken = disruption(item) if kind.kind == "Pod" else None
     if taken and taken.get("reason") in _BY_PLATFORM:
         return ending
     return Ending("stopped", "Deleted", ending.message, ending.at)
+
+
+def _came_first(kind: Kind, item: Object, ended: datetime, deleted: datetime) -> bool:
+    """Whether it failed before somebody deleted it. Both times are whole seconds; a pod's end is by its node's clock."""
+    if kind.kind != "Pod":
+        return ended <= deleted
+    statuses = inside(item, "status", "containerStatuses") or ()
+    codes = {inside(each, "state", "terminated", "exitCode") for each in statuses} - {0, None}
+    told_to_stop = bool(codes) and codes <= {*_TOLD_TO_STOP}
+    return ended < (deleted - _SKEW if told_to_stop else deleted)

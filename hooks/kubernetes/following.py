@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import random
 import time
@@ -12,6 +11,8 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 
 from hooks.kubernetes.api import Api, ApiError, Object
+from hooks.kubernetes.kinds import inside, number
+from hooks.kubernetes.nesting import loads
 
 log = logging.getLogger(__name__)
 
@@ -130,14 +131,16 @@ class Collection:
 
     def _read(self, line: bytes) -> Change | None:
         try:
-            event = json.loads(line)
+            event = loads(line)
             kind, item = event["type"], event["object"]
+            if not isinstance(item, dict):
+                raise TypeError("an object was expected")
         except (ValueError, KeyError, TypeError) as error:
             self._version = ""  # from here it would come again
             raise ApiError(0, f"{self.path}: an event of the watch cannot be read") from error
         if kind == "ERROR":
-            raise ApiError(int(item.get("code") or 0), str(item.get("message") or "the watch failed"))
-        version = str(item.get("metadata", {}).get("resourceVersion", ""))
+            raise ApiError(number(item.get("code"), 0), str(item.get("message") or "the watch failed"))
+        version = _version(item)
         change = None
         if kind == "DELETED":
             self._known.pop(_uid(item), None)
@@ -149,23 +152,25 @@ class Collection:
 
     def _is_news(self, item: Object) -> bool:
         known = self._known.get(_uid(item))
+        if not _uid(item):
+            return False
         if known is not None and _version(known) == _version(item):
             return False
         # Who wrote which field is half of an object's size and nothing to us.
-        item.get("metadata", {}).pop("managedFields", None)
+        item["metadata"].pop("managedFields", None)
         self._known[_uid(item)] = _card(item)
         return True
 
 
 def _card(item: Object) -> Object:
     """What is kept of an object to compare it: a large cluster has many."""
-    metadata = item.get("metadata", {})
+    metadata = item["metadata"]
     return {"metadata": {key: metadata.get(key) for key in ("uid", "namespace", "name", "resourceVersion")}}
 
 
 def _uid(item: Object) -> str:
-    return str(item.get("metadata", {}).get("uid", ""))
+    return str(inside(item, "metadata", "uid") or "")
 
 
 def _version(item: Object) -> str:
-    return str(item.get("metadata", {}).get("resourceVersion", ""))
+    return str(inside(item, "metadata", "resourceVersion") or "")

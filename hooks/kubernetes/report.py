@@ -10,7 +10,7 @@ from typing import Any
 from hooks.kubernetes.api import Object
 from hooks.kubernetes.cluster import Workload
 from hooks.kubernetes.ending import Ending, disruption, time_of
-from hooks.kubernetes.kinds import inside
+from hooks.kubernetes.kinds import inside, number
 from hooks.kubernetes.ranks import Seat, Seating, main_container, newest
 from hooks.kubernetes.telling import one_line
 
@@ -21,6 +21,7 @@ _QUEUES = ("kueue.x-k8s.io/queue-name", "volcano.sh/queue-name", "scheduling.vol
 _LONGEST_NAME = 190
 _LONGEST_WORD = 300  # characters of anything that is told of a job
 _LONGEST_RUN = 10 * 366 * 86400  # seconds
+_MOST = (1 << 31) - 1  # that an exit code can be
 _SAYS_MORE = ("DeadlineExceeded",)
 
 
@@ -47,7 +48,7 @@ def facts(workload: Workload, attempt: int, ending: Ending, seating: Seating) ->
     pods = [each.pod for each in seating.seats]
     crash = first_crash(pods)
     started = inside(item, "status", "startTime") or min(
-        (start for pod in pods if (start := inside(pod, "status", "startTime"))), default=None
+        (start for pod in pods if isinstance(start := inside(pod, "status", "startTime"), str)), default=None
     )
     found: dict[str, Any] = {
         "scheduler": "kubernetes",
@@ -122,7 +123,8 @@ def _crashes(pod: Object) -> Iterator[Crash]:
                 ended = inside(container, state, "terminated")
                 code = ended.get("exitCode") if ended else None
                 if isinstance(code, int) and code != 0:
-                    told = ended.get("signal") or (code - 128 if 128 < code < 160 else None)
+                    code = max(-_MOST, min(code, _MOST))
+                    told = number(ended.get("signal"), 0) or (code - 128 if 128 < code < 160 else None)
                     name, when = container.get("name"), str(ended.get("finishedAt") or "")
                     aside = name in serving or (field == "containerStatuses" and name != main)
                     yield Crash(str(ended.get("reason") or ""), code, told, when, aside)

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import logging
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from hooks.kubernetes.cluster import Cluster, Workload, speaking
 from hooks.kubernetes.ending import Ending
@@ -24,6 +25,7 @@ log = logging.getLogger(__name__)
 _FIRST = 4  # pods, in the order of failing, that are told of before the others
 _LONG = 16  # pods, in that order, whose logs are kept at full length
 _MANY = 4 * _FIRST  # pods from which the service is not to wait for the last before it says something
+_NAMED = ("uid", "namespace", "name")
 _PACKING = 4  # so much smaller are logs when they are packed, at least
 
 
@@ -41,7 +43,7 @@ class Reporter:
 
     async def tell(self, workload: Workload, ending: Ending, attempt: int) -> None:
         """Tell of a workload's end, unless the service knows all of it. Raises RefusedError."""
-        first = facts(workload, attempt, ending, self.seating(workload))
+        first = told_of(workload, attempt, ending, self.seating(workload))
         state = first.pop("state")  # comes with the completion: by it one sees what was told in full
         incident = await self.service.open(first)
         if await self.service.is_told(incident, state):
@@ -53,8 +55,22 @@ class Reporter:
         log.info("%s is told: %d pods, incident %s", workload.title, len(report.seating.seats), incident)
 
     def seating(self, workload: Workload) -> Seating:
-        """The pods of its present attempt, in their places."""
-        return seat(workload.kind, workload.item, self.cluster.pods_of(workload))
+        """The pods of its present attempt, in their places; none where they make no sense."""
+        try:
+            return seat(workload.kind, workload.item, self.cluster.pods_of(workload))
+        except Exception:
+            log.exception("%s: cannot place its pods; it is told without them", workload.title)
+            return Seating([], None, None, [])
+
+
+def told_of(workload: Workload, attempt: int, ending: Ending, seating: Seating) -> dict[str, Any]:
+    """The job's facts; only what it is and how it ended, where the others make no sense."""
+    try:
+        return facts(workload, attempt, ending, seating)
+    except Exception:
+        log.exception("%s: cannot read all of its facts", workload.title)
+        bare = Workload(workload.kind, {"metadata": {key: workload.item["metadata"][key] for key in _NAMED}})
+        return facts(bare, attempt, ending, Seating([], None, None, []))
 
 
 class _Report:
@@ -88,7 +104,7 @@ class _Report:
         await self._by.service.complete(self._incident, self._facts())
 
     def _facts(self) -> dict[str, object]:
-        return facts(self._workload, self._attempt, self._ending, self.seating)
+        return told_of(self._workload, self._attempt, self._ending, self.seating)
 
     def _least_of(self, pods: int) -> int:
         """Bytes of logs that are kept of each of many pods."""
@@ -114,7 +130,7 @@ class _Report:
         for name, write in texts.items():
             try:
                 text = write()
-            except (AttributeError, KeyError, TypeError, ValueError):  # a kind may hold anything
+            except Exception:  # a kind may hold anything
                 log.exception("%s: cannot write %s", self._workload.title, name)
                 continue
             if text:
@@ -126,7 +142,11 @@ class _Report:
 
         async def work() -> None:
             for each in waiting:
-                await self._send_log(each, await self._by.gatherer.logs(each.pod, budget, urgent=True))
+                try:
+                    await self._send_log(each, await self._by.gatherer.logs(each.pod, budget, urgent=True))
+                except Exception:  # its status may hold anything
+                    log.exception("%s: cannot send the logs of %s", self._workload.title, each.name)
+                    self._fetched[each.uid] = PodLogs(missing={("of any name", 0): "its status cannot be read"})
 
         tasks = [asyncio.create_task(work()) for _ in range(min(AT_ONCE, len(seats)))]
         try:

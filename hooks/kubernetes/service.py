@@ -7,10 +7,12 @@ import json
 import logging
 import random
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import aiohttp
+
+from hooks.kubernetes.settings import SettingError
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +24,9 @@ _IN_PART = "controller"
 """Its report says that there is something to go by, and more to come."""
 _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 60.0  # seconds
 _SECONDS = 120.0
+
+
+T = TypeVar("T")
 
 
 class RefusedError(Exception):
@@ -52,32 +57,46 @@ class Service:
             "schema": 1, "scheduler": "kubernetes", "job_id": job["job_id"], "attempt": job["attempt"],
             "reporter": REPORTER, "role": ROLE, "job": job, "expected_reporters": 1,
         }  # fmt: skip
-        return str((await self._until_answered("POST", "/v1/incidents", _body(document)))["id"])
+        return await self._until_answered("POST", "/v1/incidents", lambda told: str(told["id"]), _body(document))
 
     async def is_told(self, incident: str, state: str) -> bool:
         """Whether all of this was sent before, perhaps by another watcher. Raises RefusedError."""
-        seen = await self._until_answered("GET", f"/v1/incidents/{incident}")
-        complete = any(report["completed_at"] for report in seen["reports"] if report["role"] == ROLE)
-        return complete and seen["job"].get("state") == state
+
+        def read(seen: dict[str, Any]) -> bool:
+            complete = any(report["completed_at"] for report in seen["reports"] if report["role"] == ROLE)
+            return complete and seen["job"].get("state") == state
+
+        return await self._until_answered("GET", f"/v1/incidents/{incident}", read)
 
     async def send_log(self, incident: str, name: str, packed: bytes) -> None:
         """Send one log, packed with gzip. Raises RefusedError."""
         path = f"/v1/incidents/{incident}/logs/{quote(name)}"
-        await self._until_answered("PUT", path, packed, {"Content-Encoding": "gzip"})
+        await self._until_answered("PUT", path, lambda told: told["sha256"], packed, {"Content-Encoding": "gzip"})
 
     async def complete(self, incident: str, job: Mapping[str, Any], in_part: bool = False) -> None:
         """Say that all was sent or, `in_part`, what is worth reading before the rest. Raises RefusedError."""
         document = {"reporter": REPORTER, "role": _IN_PART if in_part else ROLE, "job": job}
-        await self._until_answered("POST", f"/v1/incidents/{incident}/complete", _body(document))
+        path = f"/v1/incidents/{incident}/complete"
+        await self._until_answered("POST", path, lambda told: told["id"], _body(document))
 
     async def _until_answered(
-        self, method: str, path: str, body: bytes | None = None, headers: Mapping[str, str] | None = None
-    ) -> dict[str, Any]:
+        self,
+        method: str,
+        path: str,
+        read: Callable[[dict[str, Any]], T],
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> T:
+        """Ask until `read` finds in the answer what the service answers with: a proxy may answer in its place."""
         failures = 0
         while True:
             try:
-                return await self._once(method, path, body, headers or {})
-            except (aiohttp.ClientError, TimeoutError, OSError, ValueError) as error:
+                answer = await self._once(method, path, body, headers or {})
+                try:
+                    return read(answer)
+                except (AttributeError, KeyError, TypeError) as error:
+                    raise ValueError("the answer lacks what the service tells; is this its address?") from error
+            except (aiohttp.ClientError, TimeoutError, OSError, ValueError, RecursionError, SettingError) as error:
                 failures += 1
                 longest = min(_LONGEST_PAUSE, self._first_pause * 2 ** min(failures - 1, 10))
                 pause = longest * random.uniform(0.5, 1.0)  # noqa: S311

@@ -37,6 +37,7 @@ class Settings:
     first_pod: bool = False  # tell at a workload's first failed pod
     watch_seconds: int = 120
     rediscover_seconds: float = 300.0
+    retry_seconds: float = 5.0  # after which a report that broke off is begun anew, at first
 
     def read_token(self) -> str:
         """The token as it is now. Raises SettingError where its file cannot be read."""

@@ -15,6 +15,8 @@ _WAITING = frozenset(
 )
 _LOOP = "CrashLoopBackOff"
 _OFTEN = 3  # restarts that are no accident
+_LONG = 3600.0  # seconds; what runs for longer before it crashes, or crashes less often, is in no loop
+_FIRST_WAIT = "back-off 10s "  # after a run that was long enough for what came before to be forgotten
 
 
 def stuck(
@@ -48,7 +50,11 @@ def looping(pods: Sequence[Object], seconds: float, now: datetime | None = None)
             continue
         for container in _statuses(pod):
             waiting = inside(container, "state", "waiting") or {}
-            if waiting.get("reason") == _LOOP and number(container.get("restartCount"), 0) >= _OFTEN:
+            restarts = number(container.get("restartCount"), 0)
+            if waiting.get("reason") != _LOOP or restarts < _OFTEN or _ran(container) > _LONG:
+                continue
+            seldom = (moment - since).total_seconds() / restarts > _LONG
+            if not (seldom and str(waiting.get("message") or "").startswith(_FIRST_WAIT)):
                 return Ending("failed", _LOOP, str(waiting.get("message") or ""), moment)
     return None
 
@@ -61,6 +67,12 @@ def may_be_stuck(pod: Object, seconds: float, now: datetime | None = None) -> bo
         return False
     waits = (inside(container, "state", "waiting", "reason") == _LOOP for container in _statuses(pod))
     return inside(pod, "status", "phase") == "Pending" or any(waits)
+
+
+def _ran(container: Object) -> float:
+    """Seconds for which a container ran the last time; 0 where it is not told."""
+    began, ended = (time_of(inside(container, "lastState", "terminated", each)) for each in ("startedAt", "finishedAt"))
+    return (ended - began).total_seconds() if began and ended else 0.0
 
 
 def _cannot_start(pod: Object) -> tuple[str, str] | None:

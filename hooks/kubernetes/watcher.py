@@ -25,6 +25,7 @@ from hooks.kubernetes.stuck import looping, may_be_stuck, stuck
 
 log = logging.getLogger(__name__)
 
+_LONGEST_PAUSE = 300.0  # seconds before a report that breaks off again and again is begun anew
 REPORT_ON = "firstfault/report-on"
 """The annotation by which a workload asks to be told of at its first failed pod: "first-pod"."""
 
@@ -40,6 +41,7 @@ class Watcher:
         self._gatherer = Gatherer(api, settings.pod_bytes, settings.memory_bytes, self._cluster.is_gone)
         self._reporter = Reporter(service, settings, self._cluster, self._gatherer, self._figures)
         self._told: set[tuple[str, int, str]] = set()  # uid, attempt and state
+        self._stopped: set[str] = set()  # uids of what was seen to be deleted before it ended
         self._tasks: set[asyncio.Task[None]] = set()
         self._followed: dict[str, list[Collection]] = {}  # by the kind's name
         self.ready = asyncio.Event()  # once all that exists has been seen
@@ -98,7 +100,7 @@ class Watcher:
                     log.warning("%s: %s", path, error)
                     await asyncio.sleep(min(30, 2**failures))
                     continue
-                if any(each.get("name") == kind.plural for each in served.get("resources") or ()):
+                if any(inside(each, "name") == kind.plural for each in served.get("resources") or ()):
                     return version
                 break
         return None
@@ -164,7 +166,13 @@ class Watcher:
                 self._tell_soon(top, deactivation)
             return
         ending = ending_of(workload.kind, workload.item)
-        if ending and ending.outcome == "failed":
+        if (
+            (ending is None or ending.outcome == "stopped")
+            and deleted_at(workload.item)
+            and not disruption(workload.item)
+        ):
+            self._stopped.add(workload.uid)
+        if ending and ending.outcome == "failed" and workload.uid not in self._stopped:
             self._tell_soon(top, ending)
         elif ending and ending.outcome == "ending":
             for pod in self._cluster.pods_of(workload):
@@ -219,8 +227,10 @@ class Watcher:
         limit = self._settings.stuck_seconds
         while True:
             await asyncio.sleep(min(30.0, limit / 2) if limit else 30.0)
-            self._gatherer.drop(self._cluster.expire())
+            with _surviving({}):
+                self._gatherer.drop(self._cluster.expire())
             self._told = {key for key in self._told if key[0] in self._cluster.workloads}
+            self._stopped &= self._cluster.workloads.keys()
             for workload in list(self._cluster.workloads.values()) if limit else ():
                 with _surviving(workload.item):
                     await self._see_whether_stuck(workload, limit)
@@ -258,13 +268,26 @@ class Watcher:
         self._figures.waiting.inc()
         try:
             await self.ready.wait()  # until then its pods may be unknown
-            await self._reporter.tell(workload, ending, attempt)
+            await self._tell_until_told(workload, ending, attempt)
             self._figures.told.labels(workload.kind.kind).inc()
         except RefusedError as error:
             self._figures.refused.inc()
             log.error("%s: the service does not take the report: %s", workload.title, error)
         finally:
             self._figures.waiting.dec()
+
+    async def _tell_until_told(self, workload: Workload, ending: Ending, attempt: int) -> None:
+        """Begin anew whenever a report breaks off, for whatever reason. Raises RefusedError."""
+        pause = self._settings.retry_seconds
+        while True:
+            try:
+                return await self._reporter.tell(workload, ending, attempt)
+            except RefusedError:
+                raise
+            except Exception:
+                log.exception("%s: the report broke off; trying again in %.0f s", workload.title, pause)
+            await asyncio.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.create_task(work)
@@ -274,7 +297,7 @@ class Watcher:
     def _finish(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()):
-            log.error("a report broke off", exc_info=error)
+            log.error("a task of the watcher broke off", exc_info=error)
 
 
 @contextmanager
@@ -282,6 +305,5 @@ def _surviving(item: Object) -> Iterator[None]:
     """Custom kinds may hold anything: one that nobody can read must not keep the others from being watched."""
     try:
         yield
-    except (AttributeError, KeyError, TypeError, ValueError, IndexError):
-        metadata = item.get("metadata", {})
-        log.exception("cannot read %s/%s", metadata.get("namespace"), metadata.get("name"))
+    except Exception:
+        log.exception("cannot read %s/%s", inside(item, "metadata", "namespace"), inside(item, "metadata", "name"))
