@@ -42,6 +42,7 @@ def add(name: str, config: Path | None = None, *, renew: bool = False) -> int:
         print(f"firstfault: there is a cluster {name!r} already; --renew gives it a new token", file=sys.stderr)
         return 1
     print(token)
+    print(f"firstfault: {name} may report to the service whose database is {settings.database}", file=sys.stderr)
     return 0
 
 

@@ -24,7 +24,9 @@ def test_a_new_token_lets_the_cluster_in_and_the_old_one_no_longer(
     config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert add("rhine", config) == 0
-    first = capsys.readouterr().out.strip()
+    told = capsys.readouterr()
+    first = told.out.strip()
+    assert str(tmp_path / "data") in told.err, "a token of another database lets nobody in"
     assert add("rhine", config) == 1
     assert "--renew" in capsys.readouterr().err
     assert add("rhine", config, renew=True) == 0
