@@ -74,4 +74,4 @@ def _plain(name: str) -> str:
 
 def _runs_in(pod: Object) -> int:
     main = inside(pod, "status", "containerStatuses") or ()
-    return 1 + max((number(each.get("restartCount"), 0) for each in main), default=0)
+    return 1 + max((number(inside(each, "restartCount"), 0) for each in main), default=0)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hooks.kubernetes.ending import ending_of
+from hooks.kubernetes.ending import ending_of, time_of
 from hooks.kubernetes.kinds import KINDS
 
 BY_NAME = {kind.kind: kind for kind in KINDS}
@@ -67,6 +67,26 @@ def test_what_a_person_deleted_before_it_failed_was_stopped() -> None:
 
 def test_what_had_failed_before_it_was_deleted_failed() -> None:
     assert outcome("Job", said("Failed"), deletionTimestamp="2026-11-05T03:20:00Z") == "failed"
+
+
+def test_what_failed_in_the_second_of_its_deletion_failed() -> None:
+    assert outcome("Job", said("Failed"), deletionTimestamp="2026-11-05T03:12:07Z") == "failed"
+
+
+@pytest.mark.parametrize(
+    ("code", "finished", "expected"),
+    [(143, "07", "stopped"), (137, "07", "stopped"), (1, "07", "failed"), (143, "01", "failed")],
+)
+def test_the_clock_of_a_pod_s_node_may_be_behind(code: int, finished: str, expected: str) -> None:
+    ended = {"terminated": {"exitCode": code, "finishedAt": f"2026-11-05T03:12:{finished}Z"}}
+    status = {"phase": "Failed", "containerStatuses": [{"name": "main", "state": ended}]}
+    assert outcome("Pod", status, deletionTimestamp="2026-11-05T03:12:10Z") == expected
+
+
+@pytest.mark.parametrize("at", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59", 7])
+def test_a_time_that_cannot_be_is_none(at: Any) -> None:
+    assert time_of(at) is None
+    assert outcome("Job", said("Failed", at=at), deletionTimestamp=at) == "failed"
 
 
 def test_the_time_for_goodbyes_does_not_count() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,31 @@ async def test_conditions_of_the_wrong_shape(world: World, conditions: object) -
     job = await world.lab.job("next")
     await world.lab.condition(job, "Failed", "BackoffLimitExceeded")
     await world.intake.told("next")
+
+
+@pytest.mark.parametrize("when", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59-23:59"])
+async def test_times_that_cannot_be(world: World, when: str) -> None:
+    watcher = await world.watch(stuck_seconds=0.2)
+    odd = await world.lab.create(JOBSETS, "odd", {})
+    resumed = {"type": "Suspended", "status": "False", "lastTransitionTime": when}
+    await world.lab.status(odd, startTime=when, conditions=[resumed])
+    pod = await world.lab.pod("odd-0", odd, {"jobset.sigs.k8s.io/jobset-name": "odd"}, "n0")
+    await world.lab.runs(pod)
+    await asyncio.sleep(0.5)  # a look for what is stuck
+    assert watcher.ready.is_set()
+    await world.lab.condition(odd, "Failed", "FailedJobs")
+    assert "started_at" not in (await world.intake.told("odd")).job
+
+
+async def test_a_container_s_end_that_makes_no_sense(world: World) -> None:
+    await world.watch()
+    job = await world.lab.job("llm", 1)
+    pod = await world.lab.pod("llm-0", job, {"controller-uid": job["metadata"]["uid"]}, "n0")
+    ended = {"exitCode": 10**30, "signal": "KILL", "finishedAt": 7}
+    odd = {"name": "a/../b", "restartCount": "many", "state": {"terminated": ended}, "lastState": 3}
+    await world.lab.status(pod, phase="Failed", startTime={"a": 1}, reason={"a": 1}, containerStatuses=[odd, "x"])
+    await world.lab.condition(job, "Failed", "BackoffLimitExceeded")
+    assert (await world.intake.told("llm")).job["reason"] == "BackoffLimitExceeded"
 
 
 async def test_a_failed_workload_whose_groups_make_no_sense_is_told_without_ranks(world: World) -> None:
@@ -139,3 +165,18 @@ async def test_the_name_of_a_pod_says_nothing_of_ranks_and_attempts(world: World
     (file,) = [each for each in told.logs if "/" in each]
     source = name_source(file, tmp_path)
     assert (source.rank, source.attempt, source.kind) == (0, None, SourceKind.RANK)
+
+
+async def test_a_report_that_breaks_off_is_begun_anew(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    watcher = await world.watch(retry_seconds=0.1)
+    events, broken = watcher._gatherer.events, [RuntimeError("once"), KeyError("twice")]
+
+    async def breaking(namespace: str, names: set[tuple[str, str]]) -> list[dict[str, object]]:
+        if broken:
+            raise broken.pop()
+        return await events(namespace, names)
+
+    monkeypatch.setattr(watcher._gatherer, "events", breaking)
+    job = await world.lab.job("llm", 1)
+    await world.lab.condition(job, "Failed", "BackoffLimitExceeded")
+    assert (await world.intake.told("llm")).completions == 1

@@ -10,6 +10,7 @@ import pytest
 from tests.kubernetes.conftest import StubServer, World
 from tests.kubernetes.contract import TRACEBACK
 from tests.kubernetes.controllers import INSTALLED, Made
+from tests.kubernetes.lab import container, now
 from tests.kubernetes.shapes import SHAPES
 
 EACH = pytest.mark.parametrize("kind", SHAPES)
@@ -95,3 +96,15 @@ async def test_a_labelled_pod_that_succeeds_or_is_deleted_has_not_failed(world: 
     told = await world.intake.told("last")
     assert "gpu-n0/rank-5.last.pytorch.log" in told.logs
     assert world.intake.names() == ["last"]
+
+
+async def test_a_labelled_pod_that_a_person_deletes_has_not_failed_whatever_it_ends_with(world: World) -> None:
+    await world.watch()
+    pod = await world.lab.pod("bare", None, {"firstfault/watch": "true"}, "n0")
+    await world.lab.runs(pod)
+    await world.lab.delete(pod, grace=30)
+    await asyncio.sleep(0.3)
+    behind = {"exitCode": 1, "reason": "Error", "startedAt": now(-60), "finishedAt": now(-3), "containerID": "x://1"}
+    await world.lab.status(pod, phase="Failed", containerStatuses=[container({"terminated": behind})])
+    await asyncio.sleep(1)
+    assert world.intake.names() == []

@@ -12,6 +12,7 @@ from aiohttp import web
 
 from bot.server import running
 from hooks.kubernetes.service import RefusedError, Service
+from hooks.kubernetes.settings import Settings
 from tests.bot.conftest import TOKEN, Client, settings_in
 from tests.kubernetes.conftest import World
 from tests.kubernetes.contract import TRACEBACK
@@ -71,15 +72,17 @@ def _diagnosed_in_full(incident: Any) -> bool:
 
 
 class Answers:
-    """A service that answers with these statuses, one after the other, and then takes everything."""
+    """A service that answers with these statuses or documents, one after the other, and then takes everything."""
 
-    def __init__(self, *statuses: int) -> None:
+    def __init__(self, *statuses: int | dict[str, str]) -> None:
         self.left = list(statuses)
         self.tokens: list[str] = []
 
     async def answer(self, request: web.Request) -> web.Response:
         self.tokens.append(request.headers["Authorization"])
         status = self.left.pop(0) if self.left else 202
+        if isinstance(status, dict):
+            return web.json_response(status)
         error = {"error": {"code": "x", "message": "it is too large", "hint": "send less"}}
         return web.json_response({"id": "1"} if status == 202 else error, status=status)
 
@@ -112,6 +115,25 @@ async def test_a_wrong_token_is_tried_again_with_the_token_as_it_is_then() -> No
     answers = Answers(401)
     assert await _asked(answers, lambda: next(tokens)) == "1"
     assert answers.tokens == ["Bearer old", "Bearer new"]
+
+
+@pytest.mark.parametrize("answer", [{}, {"status": "ok"}])
+async def test_an_answer_that_is_not_the_service_s_is_no_answer(answer: dict[str, str]) -> None:
+    answers = Answers(answer)
+    assert await _asked(answers) == "1"
+    assert len(answers.tokens) == 2
+
+
+async def test_a_token_that_is_away_for_a_moment_is_waited_for(tmp_path: Path) -> None:
+    path = tmp_path / "token"
+    answers = Answers()
+    settings = Settings(service="http://127.0.0.1", token_file=path)
+    asked = asyncio.create_task(_asked(answers, settings.read_token))
+    await asyncio.sleep(0.1)
+    assert not asked.done()
+    path.write_text("new")
+    assert await asked == "1"
+    assert answers.tokens == ["Bearer new"]
 
 
 async def test_what_the_service_will_never_take_is_sent_once_and_its_hint_is_kept() -> None:

@@ -50,6 +50,33 @@ def test_what_crashes_again_and_again_for_long_enough_loops(minutes: float, rest
     assert (looping([crashing], 600, NOW) is not None) is loops
 
 
+@pytest.mark.parametrize(
+    ("days", "ran_minutes", "wait", "loops"),
+    [
+        (2, 22 * 60, "10s", False),
+        (2, 1, "10s", False),
+        (2, 1, "40s", True),
+        (2, 90, "10s", False),
+        (0.1, 15, "10s", True),
+    ],
+    ids=[
+        "after a day's run",
+        "seldom",
+        "often now",
+        "after an hour and a half",
+        "after a quarter of an hour each time",
+    ],
+)
+def test_what_runs_for_long_between_its_crashes_is_in_no_loop(
+    days: float, ran_minutes: float, wait: str, loops: bool
+) -> None:
+    crashed = waits("CrashLoopBackOff", 3)
+    crashed["state"]["waiting"]["message"] = f"back-off {wait} restarting failed container"
+    times = {"startedAt": NOW - timedelta(minutes=ran_minutes), "finishedAt": NOW}
+    crashed["lastState"] = {"terminated": {"exitCode": 1, **{key: when.isoformat() for key, when in times.items()}}}
+    assert (looping([pod("Running", days * 1440, crashed)], 600, NOW) is not None) is loops
+
+
 def test_what_is_young_or_being_deleted_need_not_be_looked_at() -> None:
     assert may_be_stuck(pod("Pending", 11), 600, NOW)
     assert may_be_stuck(pod("Running", 11, waits("CrashLoopBackOff")), 600, NOW)
