@@ -180,7 +180,9 @@ def test_no_number_ends_the_report(hook: Any, settings: Any, job: MakeJob, hosti
     evidence.collect(evidence.patterns())
     evidence.batch_tail()
     assert evidence.facts("FAILED", "")["job_id"] == "61"
-    view = hook.View.parse(f"JobId=61 JobName=x Restarts={'1' * 4301} ExitCode={'1' * 4301}:0 TimeLimit={'1' * 4301}:00")
+    view = hook.View.parse(
+        f"JobId=61 JobName=x Restarts={'1' * 4301} ExitCode={'1' * 4301}:0 TimeLimit={'1' * 4301}:00"
+    )
     evidence.job.learn(view, False)
     assert evidence.facts("FAILED", "")["attempt"] == 0
     assert len(hook.hosts("n[1-100000][1-100000]", limit=10)) == 10

@@ -1,0 +1,91 @@
+"""What the hook asks does not answer, or never comes to an end: it goes on without, and no report is lost."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import socket
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hooks.conftest import stand_in
+
+
+@pytest.fixture
+def spool(hook: Any, settings: Any) -> Any:
+    return hook.Spool(settings).prepare()
+
+
+@pytest.fixture
+def calls(settings: Any, tmp_path: Path) -> Path:
+    """A Slurm whose controller hangs; the file has a line for each time that it is asked."""
+    told = tmp_path / "calls"
+    stand_in(tmp_path, f'#!/bin/sh\necho "$*" >>{told}\nexec sleep 1000\n')
+    settings.slurm_bin = str(tmp_path)
+    return told
+
+
+def test_where_the_controller_hangs_one_worker_waits_and_the_others_do_without(
+    hook: Any, settings: Any, spool: Any, calls: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hook, "ANSWER_TIME", 1)
+    workers = [hook.Slurm(settings, spool.lock) for _ in range(6)]
+    threads = [threading.Thread(target=worker.show, args=("61",)) for worker in workers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [worker.hung for worker in workers] == [True] * 6
+    assert len(calls.read_text().splitlines()) == 1
+    monkeypatch.setattr(hook, "HUNG_TIME", -1)
+    assert workers[0].show("61") is None
+    assert len(calls.read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(("code", "kept"), [("1:0", 1), ("0:0", 0)])
+def test_a_worker_whose_time_is_over_leaves_what_it_knows_in_the_spool(
+    hook: Any, settings: Any, spool: Any, config: Path, calls: Path, code: str, kept: int
+) -> None:
+    config.write_text(config.read_text().replace("wait = 20", "wait = 0") + f"slurm_bin = {calls.parent}\n")
+    worker = os.fork()
+    if not worker:
+        env = {"SLURM_JOB_ID": "61", "SLURM_JOB_UID": str(os.getuid()), "SLURM_NODELIST": "n1"}
+        env |= {"SLURMD_NODENAME": "n1", "SLURM_JOB_EXIT_CODE2": code, "FIRSTFAULT_HOOK_CONFIG": str(config)}
+        os.environ.update(env)
+        hook.OVERTIME, hook.ANSWER_TIME = 1, 600
+        hook.work("node")
+        os._exit(0)
+    os.waitpid(worker, 0)
+    assert len(spool.waiting()) == kept
+    assert "gave up: it took too long" in Path(settings.log_file).read_text()
+    for path in spool.waiting():
+        with Path(path).open("rb") as source:
+            assert hook.Report.read(source).closing["job"]["state"] == "FAILED"
+
+
+def test_an_answer_that_drips_has_an_end(hook: Any, settings: Any, spool: Any) -> None:
+    over = threading.Event()
+
+    def drip() -> None:
+        line, _ = server.accept()
+        with line:
+            line.recv(1 << 16)
+            line.sendall(b"HTTP/1.1 202 Accepted\r\nContent-Length: 5000\r\n\r\n")
+            try:
+                while not over.wait(0.2):
+                    line.sendall(b" ")
+            except OSError:
+                return
+
+    facts = {"job_id": "7", "attempt": 0}
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=drip)
+        thread.start()
+        settings.url, settings.timeout = f"http://127.0.0.1:{server.getsockname()[1]}", 1
+        hook.deliver(hook.Report(facts, facts, [("a", gzip.compress(b""))]), settings, spool, patience=0)
+        over.set()
+        thread.join()
+    assert len(spool.waiting()) == 1
