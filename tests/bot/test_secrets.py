@@ -53,7 +53,10 @@ async def test_secrets_are_kept_nowhere(
     )
     await service.client.put(incident_id, f"runs/{KEY_ID}/stderr.log", log)
     await service.client.ask("GET", f"/v1/incidents/{incident_id}", token=OTHER_TOKEN)
-    incident = await service.client.incident(incident_id, lambda it: it["messages"])
+    # The first message may go out before the log is read, and is edited then: it shows the line, without the secret.
+    incident = await service.client.incident(
+        incident_id, lambda it: it["current"] and "redacted:password" in json.dumps(slack.workspace.messages(CHANNEL))
+    )
     await service.end(signal.SIGTERM)
 
     kept = {"slack": json.dumps(slack.workspace.messages(CHANNEL)).encode(), "answer": json.dumps(incident).encode()}
@@ -64,7 +67,6 @@ async def test_secrets_are_kept_nowhere(
         kept[path.name] = zstandard.decompress(content) if path.suffix == ".zst" else content
     assert {"firstfault.db", "slack", "answer"} <= set(kept)
     assert any(name.endswith(".zst") and b"[redacted:" in content for name, content in kept.items())
-    assert b"redacted:password" in kept["slack"], "the message shows the line, without the secret"
     assert [log["name"] for log in incident["logs"]][-1].startswith("runs/redacted-aws-key-")
     for place, content in kept.items():
         for secret in (KEY_ID, KEY, PASSWORD, TOKEN, OTHER_TOKEN, BOT_TOKEN, SIGNING_SECRET):
