@@ -27,6 +27,20 @@ def examples(url: str) -> str:
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="no curl here")
+async def test_an_example_that_is_refused_shows_why(tmp_path: Path) -> None:
+    (tmp_path / "token").write_text("another-test-not-a-token\n")
+    (tmp_path / "logs").mkdir()
+    async with running(settings_in(tmp_path / "data")) as service:
+        shell = await asyncio.create_subprocess_exec(
+            "sh", "-c", examples(service.url), cwd=tmp_path, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
+        )  # fmt: skip
+        out, err = await asyncio.wait_for(shell.communicate(), 60)
+    assert shell.returncode
+    assert b"401" in err
+    assert b"firstfault cluster add NAME" in out
+
+
+@pytest.mark.skipif(not shutil.which("curl"), reason="no curl here")
 async def test_every_example_with_curl_works_as_it_stands(tmp_path: Path) -> None:
     (tmp_path / "token").write_text(TOKEN + "\n")
     (tmp_path / "logs").mkdir()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import tomllib
 from pathlib import Path
@@ -11,6 +13,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from bot.settings import load
 from hooks.kubernetes.kinds import KINDS
 from hooks.kubernetes.settings import parse
 from tests.helm.readme import readme
@@ -206,6 +209,34 @@ def test_a_wrong_value_is_named(helm: Path, wrong: str, named: str) -> None:
     result = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
     assert result.returncode != 0
     assert named in result.stderr
+
+
+def notes(helm: Path, *arguments: str) -> str:
+    command = [str(helm), "install", "night-watch", str(CHART), "--dry-run=client", "--namespace", "ff", *arguments]
+    env = {**os.environ, "KUBECONFIG": os.devnull}
+    result = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=60)
+    assert result.returncode == 0, result.stderr
+    return result.stdout.partition("NOTES:\n")[2]
+
+
+def test_only_where_the_service_is_a_token_may_be_invented(helm: Path) -> None:
+    assert "openssl rand" in notes(helm)
+    told = notes(helm, "--set", MATRIX["only the watcher"])
+    assert "openssl" not in told
+    assert "firstfault cluster add NAME" in told
+    assert 'FIRSTFAULT_CLUSTERS__KUBERNETES__TOKEN="$(cat token)"' in told
+
+
+def test_the_smallest_settings_of_the_page_are_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = (ROOT / "docs/kubernetes.md").read_text("utf-8")
+    (smallest,) = re.findall(r"^```toml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    (tmp_path / "firstfault.toml").write_text(smallest)
+    monkeypatch.chdir(tmp_path)
+    for name, value in re.findall(r"--from-literal=(FIRSTFAULT_(?:SLACK|CLUSTERS)\w+)=(xox|xapp|\")", page):
+        monkeypatch.setenv(name, f"{value}-test-not-a-token" if value != '"' else "kubernetes-test-not-a-token")
+    settings = load(tmp_path / "firstfault.toml")
+    assert settings.slack.channel == "C0123456789"
+    assert set(settings.clusters) == {"kubernetes"}
 
 
 def test_the_chart_has_the_project_s_version() -> None:
