@@ -13,6 +13,8 @@ MOST_RANKS = 1 << 20
 MOST_UNREAD = 20
 """Things that a reporter could not read, which are named as missing."""
 
+_YEARS = range(1971, 9000)  # of times that can be
+
 
 def _zoned(when: datetime) -> datetime:
     return when if when.tzinfo else when.replace(tzinfo=UTC)
@@ -57,6 +59,12 @@ class JobFacts(BaseModel):
     @classmethod
     def _not_negative(cls, value: int | None, info: ValidationInfo) -> int | None:
         return value if value is None or value >= 0 else 0 if info.field_name == "attempt" else None
+
+    @field_validator("started_at", "ended_at")
+    @classmethod
+    def _possible_time(cls, value: datetime | None) -> datetime | None:
+        """A time that was never set, or that no calendar reaches, is better not known: nobody can reckon with it."""
+        return value if value is not None and value.year in _YEARS else None
 
     @field_validator("nodes")
     @classmethod

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import re
+import signal
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    ValidationError,
+)
 
 from knowledge.job import JobFacts
 
@@ -31,6 +42,8 @@ _NAMES = {
     "world_size": "world_size ntasks",
     "nodes": "nodes node host hostname",
 }
+_SIGNALS = {each.name: each.value for each in signal.Signals}
+_SIGNALS |= {name.removeprefix("SIG"): number for name, number in _SIGNALS.items()}
 _TEXTS = ("summary", "message", "description", "logs", "log")
 
 
@@ -40,6 +53,14 @@ def _lowered(given: Any) -> Any:
         return given
     snake = {re.sub(r"(?<=[a-z])(?=[A-Z])|-", "_", str(name)).lower(): value for name, value in given.items()}
     return {name: value for name, value in snake.items() if value not in ("", None)}
+
+
+def _in_utc(given: datetime) -> datetime:
+    """One instant has one notation: by it, a firing that is sent again is known."""
+    try:
+        return given.astimezone(UTC)
+    except OverflowError:  # at the edge of the calendar, an hour more or less means nothing
+        return given.replace(tzinfo=UTC)
 
 
 _Words = Annotated[dict[str, str], BeforeValidator(_lowered)]
@@ -53,7 +74,7 @@ class Alert(BaseModel):
     status: Literal["firing", "resolved"]
     labels: _Words
     annotations: _Words = Field(default_factory=dict)
-    starts_at: AwareDatetime = Field(alias="startsAt")
+    starts_at: Annotated[AwareDatetime, AfterValidator(_in_utc)] = Field(alias="startsAt")
     fingerprint: Annotated[str, StringConstraints(pattern=r"^[0-9a-zA-Z_-]{0,64}$")] = ""
 
     @property
@@ -98,7 +119,7 @@ class Failure:
 
     @classmethod
     def of(cls, alert: Alert) -> Failure:
-        """Raises UnfitAlertError where no job is named or a number is none."""
+        """Raises UnfitAlertError where it is unclear which job attempt is meant; what else cannot be read is left out."""
         name, job_id = alert.told("name"), alert.told("job_id")
         if not job_id and not name:
             raise UnfitAlertError("it names no job: give it a label job_id or job_name")
@@ -114,12 +135,11 @@ class Failure:
         known["state"] = known["state"] or "FAILED"
         known["reason"] = known["reason"] or alert.labels.get("alertname")
         known["ended_at"] = alert.starts_at
+        known["signal"] = _SIGNALS.get(str(known["signal"]).upper(), known["signal"])
         known = {fact: value for fact, value in known.items() if value}
-        try:
-            facts = JobFacts.model_validate(known)
-        except ValidationError as error:
-            wrong = error.errors()[0]
-            raise UnfitAlertError(f"its label {wrong['loc'][0]}: {wrong['msg']}") from None
+        if not re.fullmatch(r"[0-9]{1,6}", known.get("attempt", "0")):
+            raise UnfitAlertError("its label attempt must be a number from 0 to 999999")
+        facts = _read(known)
         return cls(scheduler, job_id, facts.attempt if "attempt" in known else None, facts, _log(alert))
 
     def which(self, alert: Alert, told: Iterable[tuple[int, str]]) -> int:
@@ -129,11 +149,26 @@ class Failure:
             return self.attempt
         told = list(told)
         last = max((attempt for attempt, _ in told), default=0)
-        for attempt, reporter in told:
+        firings = sorted(
+            (reporter, attempt) for attempt, reporter in told if reporter.startswith(f"alert-{alert.named}@")
+        )
+        for reporter, attempt in firings:
             if reporter == alert.reporter:
                 return attempt
-        again = any(attempt == last and reporter.startswith(f"alert-{alert.named}@") for attempt, reporter in told)
-        return last + again
+        if firings and alert.reporter < firings[-1][0]:  # it comes late
+            return max((attempt for reporter, attempt in firings if reporter < alert.reporter), default=firings[0][1])
+        return last + any(attempt == last for _, attempt in firings)
+
+
+def _read(known: dict[str, Any]) -> JobFacts:
+    """The facts, without those that cannot be read, which are named as unread."""
+    try:
+        return JobFacts.model_validate(known)
+    except ValidationError as error:
+        wrong = {str(each["loc"][0]): each["msg"] for each in error.errors()}
+        readable = {fact: value for fact, value in known.items() if fact not in wrong}
+        unread = [f"the alert's label {fact}: {why}" for fact, why in wrong.items()]
+        return JobFacts.model_validate({**readable, "unread": unread})
 
 
 def _log(alert: Alert) -> bytes:

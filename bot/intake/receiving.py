@@ -63,9 +63,14 @@ def _unpacked(data: bytes, limit: int) -> bytes:
 def redact_facts(value: Any, salt: bytes) -> Any:
     """Return a JSON value with the secrets in its strings redacted, and only characters that every database keeps."""
     if isinstance(value, str):
-        return redact(value.replace("\0", "").encode("utf-8", "replace").decode(), salt)
+        return redact(_kept(value), salt)
     if isinstance(value, list):
         return [redact_facts(item, salt) for item in value]
     if isinstance(value, dict):
-        return {name: redact_facts(item, salt) for name, item in value.items()}
+        return {_kept(name): redact_facts(item, salt) for name, item in value.items()}
     return value
+
+
+def _kept(text: str) -> str:
+    """Without the characters that no database keeps: NUL and halves of surrogate pairs."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()

@@ -90,11 +90,56 @@ async def test_what_is_sent_again_is_the_same_incident(client: Client, job: str)
 
 
 async def test_what_fires_anew_is_the_next_attempt(client: Client, job: str) -> None:
-    early, late = alert({"job_id": job}), alert({"job_id": job}, starts="2026-11-30T09:00:00+01:00")
+    early, late = alert({"job_id": job}), alert({"job_id": job}, starts="2026-11-30T10:00:00+01:00")
     (first,), (second,) = await told(client, early), await told(client, late)
     assert first != second
     assert (await client.incident(second))["key"]["attempt"] == 1
     assert await told(client, early, late) == [first, second]
+
+
+async def test_an_older_firing_that_comes_later_is_not_the_later_attempt(client: Client, job: str) -> None:
+    nine, ten, eight, half_past = [
+        await told(client, alert({"job_id": job}, starts=f"2026-11-30T{at}:00Z"))
+        for at in ("09:00", "10:00", "08:00", "09:30")
+    ]
+    assert eight == nine == half_past != ten
+    assert await told(client, alert({"job_id": job}, starts="2026-11-30T10:00:00Z")) == ten
+
+
+@pytest.mark.parametrize("named", ["job_id", "job_name"])
+async def test_one_instant_in_two_notations_is_one_firing(client: Client, job: str, named: str) -> None:
+    first, second = (
+        alert({named: f"z{job}"}, starts=at) for at in ("2026-11-30T08:05:38Z", "2026-11-30T09:05:38+01:00")
+    )
+    assert await told(client, first) == await told(client, second)
+
+
+@pytest.mark.parametrize("named", ["job_id", "job_name"])
+@pytest.mark.parametrize("starts", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00Z"])
+async def test_a_time_that_cannot_be_is_left_out(client: Client, job: str, starts: str, named: str) -> None:
+    (incident_id,) = await told(client, alert({named: f"t{job}"}, starts=starts))
+    incident = await client.incident(incident_id, lambda it: it["diagnosis"])
+    assert incident["diagnosis"]["error"] is None
+    assert incident["job"].get("ended_at") is None
+
+
+async def test_a_fact_that_cannot_be_read_costs_itself_alone(client: Client, job: str) -> None:
+    labels = {"job_id": job, "exit_code": "bad", "signal": "sigkill", "world_size": "9" * 5000, "user": "alice"}
+    (incident_id,) = await told(client, alert(labels))
+    facts = (await client.incident(incident_id))["job"]
+    assert (facts["signal"], facts["user"]) == (9, "alice")
+    assert not {"exit_code", "world_size"} & facts.keys()
+    assert [each.split(":")[0] for each in facts["unread"]] == [
+        "the alert's label exit_code",
+        "the alert's label world_size",
+    ]
+
+
+@pytest.mark.parametrize(
+    "labels", [{"\ud800": "x", "job_id": "q"}, {"job_id": "\ud800"}, {"a\0b": "x", "job_id": "q"}], ids=ascii
+)
+async def test_half_a_character_is_replaced(client: Client, labels: dict[str, str]) -> None:
+    assert await told(client, alert(labels, fingerprint=""))
 
 
 async def test_another_alert_tells_more_of_the_same_failure(client: Client, job: str) -> None:
@@ -158,7 +203,9 @@ async def test_secrets_in_an_alert_are_redacted(client: Client, job: str) -> Non
         (notification(alert({"job_id": "1"}, status="broken")), "alerts.0.status"),
         (notification(alert({"job_id": "1"}, fingerprint="a/b")), "alerts.0.fingerprint"),
         (notification(alert({"instance": "a1"})), "it names no job"),
-        (notification(alert({"job_id": "1", "exit_code": "bad"})), "its label exit_code"),
+        (notification(alert({"job_id": "1", "attempt": "second"})), "its label attempt"),
+        (notification(alert({"job_id": "1", "attempt": str(2**63)})), "its label attempt"),
+        (notification(alert({"job_id": "1", "attempt": "-1"})), "its label attempt"),
         (notification(alert({"job_id": "1", "scheduler": "two words"})), "its label scheduler"),
         (notification(alert({"job_id": "1" * 201})), "its label job_id"),
     ],

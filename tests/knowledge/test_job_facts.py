@@ -74,3 +74,8 @@ def test_ranks_are_read_as_lines_write_them(text: str, ranks: tuple[int, ...]) -
 @pytest.mark.parametrize("text", ["0-131071", "0-999999, 5", ",".join(map(str, range(MOST_NAMED + 1)))])
 def test_a_line_that_names_thousands_of_ranks_accuses_nobody(text: str) -> None:
     assert numbers(text) == ()
+
+
+@pytest.mark.parametrize("when", ["0001-01-01T00:00:00+23:59", "9999-12-31T23:59:59-23:59", -62135596800, 0])
+def test_a_time_that_cannot_be_is_not_known(when: object) -> None:
+    assert JobFacts.model_validate({"started_at": when, "ended_at": when}).model_dump()["started_at"] is None
