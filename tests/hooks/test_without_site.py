@@ -122,6 +122,92 @@ def test_who_is_told_to_stop_reports_nothing(slurm: Path, config: Path, intake: 
     assert intake.requests == []
 
 
+# What a training script does with signals: says so, and goes on until it is told to end.
+HANDLES = """
+import os, signal, sys, time
+for name in sys.argv[1:]:
+    signal.signal(getattr(signal, name), lambda number, _: os.write(1, signal.Signals(number).name.encode() + b"\\n"))
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+os.write(1, b"up\\n")
+while True:
+    time.sleep(0.05)
+"""
+
+
+def started(config: Path, *command: str) -> subprocess.Popen[str]:
+    """A wrapped command in a process group of its own, once it has said that it is up."""
+    run = subprocess.Popen(
+        [sys.executable, str(HOOK), "--config", str(config), "wrap", "--", *command], text=True,
+        env={"PATH": os.environ["PATH"], "TMPDIR": str(config.parent), **task()}, stdout=subprocess.PIPE, start_new_session=True,
+    )  # fmt: skip
+    assert run.stdout
+    assert run.stdout.readline() == "up\n"
+    return run
+
+
+@pytest.mark.parametrize("name", ["SIGUSR1", "SIGUSR2", "SIGALRM", "SIGXCPU", "SIGQUIT", "SIGVTALRM", "SIGHUP"])
+def test_a_signal_that_the_command_survives_ends_nobody_and_comes_once(config: Path, name: str) -> None:
+    run = started(config, sys.executable, "-c", HANDLES, name)
+    assert run.stdout
+    for _ in range(2):
+        os.killpg(run.pid, getattr(signal, name))
+        assert run.stdout.readline() == name + "\n"
+        time.sleep(0.3)  # it would have come again by now
+    os.killpg(run.pid, signal.SIGTERM)
+    assert run.communicate(timeout=30)[0] == ""
+    assert run.returncode == 0
+
+
+def test_a_signal_for_the_wrapper_alone_is_handed_on(config: Path) -> None:
+    run = started(config, sys.executable, "-c", HANDLES, "SIGUSR1", "SIGHUP", "SIGINT")
+    assert run.stdout
+    for name in ("SIGUSR1", "SIGHUP", "SIGINT"):
+        run.send_signal(getattr(signal, name))
+        assert run.stdout.readline() == name + "\n"
+    run.terminate()
+    assert run.communicate(timeout=30)[0] == ""
+    assert run.returncode == 0
+
+
+def test_what_is_ignored_stays_ignored(config: Path) -> None:
+    run = wrap(config, "grep", "SigIgn", "/proc/self/status")
+    plain, _ = run.communicate(timeout=30)
+    done = subprocess.run(
+        ["nohup", sys.executable, HOOK, "wrap", "--", "grep", "SigIgn", "/proc/self/status"],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL, text=True, check=True,
+    )  # fmt: skip
+    assert int(done.stdout.split()[1], 16) == int(plain.split()[1], 16) | 1 << signal.SIGHUP - 1
+
+
+def test_each_command_of_a_batch_script_that_fails_is_reported(slurm: Path, config: Path, intake: Intake) -> None:
+    for code in (3, 4):
+        run = wrap(config, "sh", "-c", f"exit {code}", SLURM_JOB_ID="61")
+        run.communicate(timeout=60)
+        assert run.returncode == code
+    seen = intake.job("61")
+    assert seen
+    assert [body["job"]["exit_code"] for body in seen.closings] == [3, 4]
+
+
+@pytest.mark.parametrize("laid", ["a link", "a folder", "a pipe"])
+def test_what_lies_in_the_way_of_a_nodes_ranks_costs_no_report(
+    slurm: Path, config: Path, intake: Intake, laid: str
+) -> None:
+    place = slurm / f"firstfault-{os.getuid()}-61-0-0"
+    if laid == "a link":
+        place.symlink_to(slurm / "elsewhere")
+    elif laid == "a folder":
+        place.mkdir()
+    else:
+        os.mkfifo(place)
+    run = wrap(config, "sh", "-c", "exit 7", **task(rank=1))
+    _, said = run.communicate(timeout=60)
+    assert (run.returncode, said) == (7, "")
+    seen = intake.job("61")
+    assert seen
+    assert seen.logs["n2/slurmd.log"].endswith(b"exited with exit code 7.\n")
+
+
 def test_who_is_stopped_by_the_time_limit_reports_that(slurm: Path, config: Path, intake: Intake) -> None:
     record(slurm, "COMPLETING", "0:15", "TimeLimit")
     run = wrap(config, "sh", "-c", "kill -TERM $$", **task())
