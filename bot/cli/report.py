@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from pydantic import ValidationError
 
 from bot.cli.hook_run import call
 from bot.intake.wire import Opening
+from knowledge.job import JobFacts
 
 
 def run(logs: Path, job: Path | None, bot: str | None, token_file: Path | None) -> int:
@@ -27,6 +29,10 @@ def run(logs: Path, job: Path | None, bot: str | None, token_file: Path | None) 
         return 2
     try:
         facts = _facts(job) if job else {}
+        for name in sorted(facts.keys() - JobFacts.model_fields.keys()):
+            near = get_close_matches(name.lower(), JobFacts.model_fields, n=1)
+            meant = f", did you mean {near[0]}?" if near else ""
+            print(f"firstfault: {job}: {name!r:.100} is no field and is left out{meant}", file=sys.stderr)
         facts = {
             "scheduler": "other",
             "job_id": f"{logs.resolve().name}-{int(time.time())}",
