@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -399,30 +398,3 @@ def test_what_is_no_file_is_left_out_and_said(tmp_path: Path, intake: Intake) ->
     done = report(tmp_path, intake, None)
     assert done.returncode == 0, done.stderr
     assert done.stderr == "firstfault: link.log is left out: not a regular file\n"
-
-
-def test_a_watch_that_is_stopped_says_so_in_one_line(slurm: Path, config: Path) -> None:
-    watching = subprocess.Popen([sys.executable, str(HOOK), "--config", str(config), "watch", "61"],
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
-    until = time.monotonic() + 20
-    while not (slurm / "spool").exists():
-        assert time.monotonic() < until
-        time.sleep(0.05)
-    time.sleep(0.5)
-    watching.send_signal(signal.SIGINT)
-    _, said = watching.communicate(timeout=20)
-    assert watching.returncode == 130
-    assert said.splitlines()[-1] == "firstfault-hook: stopped; the job goes on"
-    assert "Traceback" not in said
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can run as somebody else")
-def test_a_user_without_settings_hears_where_to_put_them() -> None:
-    python = shutil.which("python3", path="/usr/bin:/usr/local/bin")  # one that everybody may run
-    if not python:
-        pytest.skip("no python3 of the system's here")
-    with HOOK.open() as source:
-        done = subprocess.run([python, "-I", "-", "watch", "61"], stdin=source, user=65534, env={"HOME": "/nonexistent"},
-                              capture_output=True, text=True, timeout=20, check=False)  # fmt: skip
-    assert done.returncode == 1
-    assert "~/.config/firstfault/hook.conf" in done.stderr
