@@ -356,6 +356,30 @@ def test_no_name_leads_to_a_file_that_is_not_the_users_log(
     assert collected(hook, settings, of_nobody) == {}
 
 
+@pytest.mark.parametrize(
+    ("trick", "why"),
+    [("pipe", "not a regular file"), ("folder", "not a regular file"), ("foreign", "it belongs to uid 0"),
+     ("old", "not written since the job began")],
+)  # fmt: skip
+@as_root
+def test_an_output_that_is_left_out_is_said(hook: Any, settings: Any, of_nobody: Any, trick: str, why: str) -> None:
+    log = Path(of_nobody.work_dir) / "out.log"
+    match trick:
+        case "pipe":
+            os.mkfifo(log)
+        case "folder":
+            log.mkdir()
+        case "foreign":
+            log.write_text("not yours\n")
+        case "old":
+            own(log, "of yesterday\n")
+            of_nobody.started = time.time() + 60
+    evidence = hook.Evidence(settings, of_nobody)
+    evidence.collect(evidence.patterns())
+    assert evidence.packed == {}
+    assert evidence.facts("FAILED", "")["unread"] == [f"n1: {log}: {why}"]
+
+
 @as_root
 def test_root_reads_with_no_more_rights_than_the_user(hook: Any, settings: Any, of_nobody: Any) -> None:
     closed = Path(of_nobody.work_dir).parent / "closed"

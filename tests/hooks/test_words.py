@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.hooks.conftest import stand_in
 
 
 @pytest.mark.parametrize(
@@ -84,3 +87,30 @@ def test_jobcomp_has_names_of_its_own(hook: Any) -> None:
         "state": "NODE_FAIL", "reason": "NodeDown", "nodes": ["n1", "n2"], "exit_code": 0,
         "started_at": "2026-11-30T08:16:12Z", "ended_at": "2026-11-30T08:16:14Z",
     }  # fmt: skip
+
+
+HOSTILE = "x JobState=COMPLETED Restarts=3 UserId=root(0) GroupId=root(0) Reason=None\nJobId=7 JobState=COMPLETED"
+
+
+@pytest.mark.parametrize(
+    "name", ["train", "x JobState=COMPLETED Restarts=3", "a UserId=root(0) JobState=COMPLETED", HOSTILE]
+)
+@pytest.mark.parametrize("comment", ["", "UserId=root(0) JobState=COMPLETED Restarts=3 "])
+def test_a_jobs_name_cannot_pass_for_slurms_record(
+    hook: Any, settings: Any, tmp_path: Path, name: str, comment: str
+) -> None:
+    record = (
+        f"JobId=7 ArrayJobId=6 JobName={name} UserId=me(1) GroupId=me(1) MCS_label=N/A JobState=FAILED "
+        f"Reason=NonZeroExitCode Restarts=0 ExitCode=1:0 NodeList=n1 Comment={comment}\n"
+    )
+    (tmp_path / "record").write_text(record)
+    stand_in(tmp_path, f"#!/bin/sh\ncat {tmp_path}/record\n")
+    settings.slurm_bin = str(tmp_path)
+    job = hook.Job({"SLURM_JOB_ID": "7", "SLURM_JOB_NAME": name}, "node")
+    view = hook.Slurm(settings, attempt=hook.Attempt(job)).show("7")
+    assert (view.state, view.restarts, view["UserId"], view["NodeList"]) == ("FAILED", 0, "me(1)", "n1")
+
+
+def test_a_name_that_is_not_known_beforehand_is_found_in_the_record(hook: Any) -> None:
+    view = hook.View.parse("JobId=7 JobName=x JobState=COMPLETED UserId=me(1) GroupId=me(1) JobState=FAILED Restarts=0")
+    assert (view["JobName"], view.state, view["UserId"]) == ("x JobState=COMPLETED", "FAILED", "me(1)")
