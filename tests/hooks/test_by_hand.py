@@ -19,3 +19,11 @@ def test_a_field_that_nobody_knows_is_named_with_the_one_that_may_be_meant(tmp_p
         "'weather' is no field and is left out",
     ]
     assert intake.job("882", 0)
+
+
+def test_a_token_that_the_service_does_not_know_is_named_with_its_file(tmp_path: Path, intake: Intake) -> None:
+    intake.away = True
+    done = report(tmp_path, intake, None)
+    assert done.returncode == 1
+    asked = f"{intake.url} does not know the token in {tmp_path / 'token'}"
+    assert done.stderr == f"firstfault: {asked}; `firstfault cluster add NAME` makes one\n"

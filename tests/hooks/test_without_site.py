@@ -385,13 +385,6 @@ def test_what_is_wrong_is_said_of_what_was_given(tmp_path: Path, intake: Intake,
     assert intake.requests == []
 
 
-def test_a_service_that_is_away_or_refuses_is_named(tmp_path: Path, intake: Intake) -> None:
-    intake.away = True
-    done = report(tmp_path, intake, None)
-    assert done.returncode == 1
-    assert done.stderr == f"firstfault: {intake.url} cannot take it now: HTTP 401 unauthorized no such token\n"
-
-
 def test_what_is_no_file_is_left_out_and_said(tmp_path: Path, intake: Intake) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs/link.log").symlink_to("/etc/hostname")
