@@ -9,6 +9,7 @@ Files of ranks that have no fault are links to one file, and from one placement 
 from __future__ import annotations
 
 import gzip
+import os
 import random
 import statistics
 import sys
@@ -144,6 +145,7 @@ class Job:
         )
         env = {
             "SLURM_JOB_ID": "7",
+            "SLURM_JOB_UID": str(os.getuid()),
             "SLURM_NODELIST": "n[1-8]",
             "SLURMD_NODENAME": "n1",
             "SLURM_JOB_WORK_DIR": str(folder),
