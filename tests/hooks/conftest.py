@@ -7,7 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
@@ -102,3 +102,23 @@ def head_for(interpreter: str | Path, folder: Path) -> Path:
     path.write_text(text.replace(line, f"for python in {interpreter}; do", 1), "utf-8")
     path.chmod(0o755)
     return path
+
+
+@pytest.fixture
+def job(hook: Any, tmp_path: Path) -> Callable[..., Any]:
+    """A job 61 named `pat` on n1 and n2, as the Epilog of a node sees it."""
+
+    def make(node: str = "n1", uid: int = os.geteuid(), gid: int = os.getegid(), **more: str) -> Any:
+        env = {"SLURM_JOB_ID": "61", "SLURM_JOB_USER": "alice", "SLURM_JOB_UID": str(uid), "SLURM_JOB_GID": str(gid),
+               "SLURM_NODELIST": "n[1-2]", "SLURMD_NODENAME": node, "SLURM_JOB_WORK_DIR": str(tmp_path),
+               "SLURM_JOB_NAME": "pat", **more}  # fmt: skip
+        return hook.Job(env, "node")
+
+    return make
+
+
+def collected(hook: Any, settings: Any, job: Any) -> dict[str, bytes]:
+    """The logs of a job that would be sent, by name."""
+    evidence = hook.Evidence(settings, job)
+    evidence.collect(evidence.patterns())
+    return {name: hook.gzip.decompress(packed) for name, (_, packed) in evidence.packed.items()}

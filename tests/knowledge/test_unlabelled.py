@@ -32,13 +32,13 @@ def test_the_one_task_that_ended_by_itself_raised_it(verdict: Verdict, output: s
 def test_of_two_that_ended_by_themselves_none_is_named(verdict: Verdict) -> None:
     ended = "srun: error: n2: task 1: Exited with exit code 1\nsrun: error: n1: task 0: Exited with exit code 1\n"
     said = verdict({"n1/slurm-12.out": BARE + ended}, **JOB)
-    assert said.initiating.ranks == said.initiating.hosts == []
+    assert (said.initiating.ranks, said.initiating.hosts) == ([], [])
 
 
 @pytest.mark.parametrize("output", [BARE, ASSERTED])
 def test_nobody_is_named_for_lying_in_somebodys_folder(verdict: Verdict, output: str) -> None:
     said = verdict({"n1/slurm-12.out": output}, **JOB)
-    assert said.initiating.ranks == said.initiating.hosts == []
+    assert (said.initiating.ranks, said.initiating.hosts) == ([], [])
     assert not said.cause.summary.startswith("Every rank")
     assert any(fact.startswith("Which rank") for fact in said.missing)
 
