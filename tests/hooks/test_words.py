@@ -114,3 +114,12 @@ def test_a_jobs_name_cannot_pass_for_slurms_record(
 def test_a_name_that_is_not_known_beforehand_is_found_in_the_record(hook: Any) -> None:
     view = hook.View.parse("JobId=7 JobName=x JobState=COMPLETED UserId=me(1) GroupId=me(1) JobState=FAILED Restarts=0")
     assert (view["JobName"], view.state, view["UserId"]) == ("x JobState=COMPLETED", "FAILED", "me(1)")
+
+
+@pytest.mark.parametrize("name", ["expert", "expert HetJobIdSet=1 JobState=COMPLETED"])
+def test_the_parts_of_a_heterogeneous_job_are_no_part_of_its_name(hook: Any, name: str) -> None:
+    view = hook.View.parse(
+        f"JobId=36 HetJobId=36 HetJobOffset=0 JobName={name} HetJobIdSet=36-37 UserId=me(1) GroupId=me(1) JobState=FAILED "
+        "Restarts=0"
+    )
+    assert (view["JobName"], view["HetJobIdSet"], view.state) == (name, "36-37", "FAILED")
