@@ -259,8 +259,8 @@ def test_ending(play: Play, name: str) -> None:
     for expected in ending.incidents:
         seen = here.incident(job, expected.attempt, expected.reporters or len(ending.nodes) + 1)
         said = seen["diagnosis"]["document"]
-        told = [said["cause"], said["evidence"][:6], said["missing"], [log["name"] for log in seen["logs"]]]
-        assert said["cause"]["id"] in expected.causes, json.dumps(told, indent=1) + here.hooks.log()[-8000:]
+        seen_so_far = [said["cause"], said["evidence"][:6], said["missing"], [log["name"] for log in seen["logs"]]]
+        assert said["cause"]["id"] in expected.causes, json.dumps(seen_so_far, indent=1) + here.hooks.log()[-8000:]
         if expected.ranks:
             assert tuple(said["initiating"]["ranks"]) == expected.ranks, said
         if expected.hosts:
