@@ -8,8 +8,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +15,7 @@ import pytest
 
 from tests.cluster.hooks import HOOK
 from tests.hooks.intake import TOKEN, Intake, running_intake
+from tests.hooks.placements import loaded_hook
 
 
 def _interpreters() -> list[str]:
@@ -38,12 +37,7 @@ INTERPRETERS = _interpreters()
 @pytest.fixture(scope="session")
 def hook() -> Any:
     """The hook's functions, to be called one by one."""
-    loader = SourceFileLoader("firstfault_hook", str(HOOK))
-    spec = spec_from_loader("firstfault_hook", loader)
-    assert spec
-    module = module_from_spec(spec)
-    loader.exec_module(module)
-    return module
+    return loaded_hook()
 
 
 @pytest.fixture
