@@ -14,6 +14,7 @@ from storage.database import Database
 from storage.families import family
 from storage.folding import Placing, place
 from storage.incidents import IncidentView, Pace, view
+from storage.leases import claim_due
 from storage.tables import Incident, IncidentNode, IncidentState, Part, StoredDiagnosis
 from storage.types import utc_now
 
@@ -41,22 +42,8 @@ class Diagnoses:
 
     async def claim(self, lease: timedelta) -> IncidentView | None:
         """Take the incident that has been due longest, for `lease`; None where none is due."""
-        now = utc_now()
-        free = or_(col(Incident.lease_until).is_(None), col(Incident.lease_until) < now)
-        due = (
-            select(Incident.id)
-            .where(col(Incident.due_at) <= now, free)
-            .order_by(col(Incident.due_at))
-            .limit(1)
-            .with_for_update(skip_locked=True)
-        )
         async with self._database.writing() as session:
-            claimed = await session.scalar(
-                update(Incident)
-                .where(col(Incident.id).in_(due.scalar_subquery()))
-                .values(lease_until=now + lease, tries=col(Incident.tries) + 1)
-                .returning(col(Incident.id))
-            )
+            claimed = await claim_due(session, Incident, lease, tries=col(Incident.tries) + 1)
             return None if claimed is None else await view(session, claimed)
 
     async def next_due(self) -> datetime | None:

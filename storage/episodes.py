@@ -15,6 +15,7 @@ from sqlmodel import col, select
 from storage.database import Database
 from storage.folding import FAILED, muted
 from storage.incidents import IncidentView, view
+from storage.leases import claim_due
 from storage.outbox import Draft, queue
 from storage.scope import told_in
 from storage.tables import (
@@ -74,22 +75,8 @@ class Episodes:
 
     async def claim(self, lease: timedelta) -> EpisodeView | None:
         """Take the episode that has been due longest, for `lease`; None where none is due."""
-        now = utc_now()
-        free = or_(col(Episode.lease_until).is_(None), col(Episode.lease_until) < now)
-        due = (
-            select(Episode.id)
-            .where(col(Episode.due_at) <= now, free)
-            .order_by(col(Episode.due_at))
-            .limit(1)
-            .with_for_update(skip_locked=True)
-        )
         async with self._database.writing() as session:
-            claimed = await session.scalar(
-                update(Episode)
-                .where(col(Episode.id).in_(due.scalar_subquery()))
-                .values(lease_until=now + lease)
-                .returning(col(Episode.id))
-            )
+            claimed = await claim_due(session, Episode, lease)
             return None if claimed is None else await episode_view(session, claimed)
 
     async def next_due(self) -> datetime | None:
