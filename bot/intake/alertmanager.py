@@ -17,6 +17,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainValidator,
     StringConstraints,
     ValidationError,
 )
@@ -24,6 +25,7 @@ from pydantic import (
 from knowledge.job import JobFacts
 
 MOST_ALERTS = 1000
+"""Of one notification that are looked at."""
 SCHEDULER = "other"
 LOG = "alert.log"
 
@@ -94,17 +96,36 @@ class Alert(BaseModel):
         return next(filter(None, words), "")
 
 
+@dataclass(frozen=True, slots=True)
+class Malformed:
+    """What stands among the alerts and is none; its fingerprint is empty where that is what is wrong."""
+
+    named: str
+    why: str
+
+
+def _each(given: Any) -> Alert | Malformed:
+    """One alert that nobody can read costs no other."""
+    try:
+        return Alert.model_validate(given)
+    except ValidationError as error:
+        wrong = {".".join(map(str, each["loc"])): each["msg"] for each in error.errors()[:5]}
+        why = "; ".join(f"{where[:80]}: {said}" if where else said for where, said in wrong.items())
+        named = given.get("fingerprint") if isinstance(given, Mapping) and "fingerprint" not in wrong else ""
+        return Malformed(str(named or "")[:64], why[:500])
+
+
 class Notification(BaseModel):
     """What Alertmanager sends: version 4 of its webhook. Other fields are not looked at."""
 
     model_config = ConfigDict(extra="ignore", coerce_numbers_to_str=True, hide_input_in_errors=True)
 
     version: Literal["4"]
-    alerts: list[Alert] = Field(max_length=MOST_ALERTS)
+    alerts: list[Annotated[Alert | Malformed, PlainValidator(_each, json_schema_input_type=Alert)]]
 
 
 class UnfitAlertError(Exception):
-    """An alert that is about no job; the text says what it lacks."""
+    """An alert of which no incident can be made; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
+import structlog
 from aiohttp import web
 from pydantic import BaseModel, ValidationError
 
@@ -38,6 +39,8 @@ from storage.incidents import (
 from storage.repository import Repository
 from storage.tables import Cluster
 
+log = structlog.get_logger(__name__)
+
 M = TypeVar("M", bound=BaseModel)
 Handler = Callable[[web.Request, Cluster], Awaitable[web.StreamResponse]]
 
@@ -45,6 +48,8 @@ _FAILURES = {400: "The request is wrong", 401: "No token, or an unknown one", 41
 _ABOUT_ONE = {**_FAILURES, 404: "This cluster has no such incident"}
 _OCTETS = "application/octet-stream"
 _RECEIVE_SECONDS = 120.0
+_MOST_NAMED = 5  # alerts of one notification whose refusal is told in the log and in an error
+_MOST_FAULTS = 3  # at alerts of one notification, after which the service itself is at fault
 
 
 @dataclass(frozen=True)
@@ -174,30 +179,57 @@ class Intake:
         return _answer(wire.Accepted(id=incident_id), 202)
 
     async def _alerts(self, request: web.Request, cluster: Cluster) -> web.Response:
-        told, refused = [], []
-        for alert in (await self._document(request, alertmanager.Notification)).alerts:
-            if alert.status == "resolved":
-                continue
+        """Take what can be taken. Alertmanager sends a notification again on 5xx alone: what is refused never comes again,
+        and where the service failed at one, all do, of which those that were taken are known."""
+        notification = await self._document(request, alertmanager.Notification)
+        told, refused, failed = [], [], []
+        for place, alert in enumerate(notification.alerts):
             try:
-                failure = alertmanager.Failure.of(alert)
-            except alertmanager.UnfitAlertError as why:
-                refused.append(wire.AlertRefused(fingerprint=alert.named, why=str(why)))
-                continue
-            incident_id = await self._alert(_id(cluster), alert, failure)
-            told.append(wire.AlertTold(fingerprint=alert.named, id=incident_id, url=f"/v1/incidents/{incident_id}"))
+                incident_id = await self._alert(_id(cluster), place, alert)
+            except (alertmanager.UnfitAlertError, IntakeError) as error:
+                why = error.message if isinstance(error, IntakeError) else str(error)
+                refused.append(wire.AlertRefused(alert=place, fingerprint=alert.named, why=why))
+            except Exception as error:
+                failed.append(error)
+                log.exception("alert not taken", cluster=cluster.name, alert=place, fingerprint=alert.named)
+                if len(failed) == _MOST_FAULTS:
+                    break
+            else:
+                if incident_id is not None:
+                    url = f"/v1/incidents/{incident_id}"
+                    told.append(wire.AlertTold(fingerprint=alert.named, id=incident_id, url=url))
+        for each in refused[:_MOST_NAMED]:
+            log.warning("alert refused", cluster=cluster.name, **each.model_dump())
+        if failed:
+            raise failed[0]
         if refused and not told:
-            reasons = "; ".join(dict.fromkeys(each.why for each in refused[:5]))
+            reasons = "; ".join(dict.fromkeys(each.why for each in refused[:_MOST_NAMED]))
             raise IntakeError(400, "no-job", f"no alert can be used: {reasons}", "see docs/reporting.md for the labels")
         return _answer(wire.AlertsAccepted(incidents=told, refused=refused), 202)
 
-    async def _alert(self, cluster_id: int, alert: alertmanager.Alert, failure: alertmanager.Failure) -> str:
+    async def _alert(
+        self, cluster_id: int, place: int, alert: alertmanager.Alert | alertmanager.Malformed
+    ) -> str | None:
+        """Take one alert; None where it is resolved. Raises UnfitAlertError where it makes no incident."""
+        if isinstance(alert, alertmanager.Malformed):
+            raise alertmanager.UnfitAlertError(alert.why)
+        if alert.status == "resolved":
+            return None
+        if place >= alertmanager.MOST_ALERTS:
+            raise alertmanager.UnfitAlertError(
+                f"it stands behind {alertmanager.MOST_ALERTS} others: set max_alerts, or group alerts by job"
+            )
+        failure = alertmanager.Failure.of(alert)
         incidents = self.repository.incidents
         known = await incidents.reporters(cluster_id, failure.scheduler, failure.job_id)
         key = Key(cluster_id, failure.scheduler, failure.job_id, failure.which(alert, known))
         told = Told(alert.reporter, ReporterRole.CONTROLLER, _facts(failure.facts))
         incident_id = await incidents.open(key, told, self.pace)
-        if failure.log:
-            await self._keep(incident_id, f"{alert.named}/{alertmanager.LOG}", failure.log, "identity")
+        try:
+            if failure.log:
+                await self._keep(incident_id, f"{alert.named}/{alertmanager.LOG}", failure.log, "identity")
+        except IntakeError as error:  # the incident is there and is told without it
+            log.warning("text of an alert left out", incident=incident_id, reason=error.message)
         await incidents.complete(incident_id, told, self.pace)
         self.changed()
         return incident_id

@@ -74,8 +74,9 @@ class AlertTold(_Document):
 
 
 class AlertRefused(_Document):
-    """An alert that makes no incident, and why."""
+    """An alert that makes no incident, and why. `alert` is its place in the notification, from 0."""
 
+    alert: int
     fingerprint: str
     why: str
 

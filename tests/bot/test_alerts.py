@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import AsyncIterator
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -11,6 +12,7 @@ import pytest
 import pytest_asyncio
 
 from bot.server import running
+from bot.settings import Limits
 from tests.bot.conftest import OTHER_TOKEN, Client, settings_in
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -173,7 +175,77 @@ async def test_of_a_notification_each_alert_counts_for_itself(client: Client, jo
     alerts = (alert({"job_id": job}), alert({"instance": "a1:9100"}, fingerprint="beef"))
     status, answer = await client.ask("POST", PATH, json=notification(*alerts))
     assert (status, len(answer["incidents"])) == (202, 1)
-    assert answer["refused"] == [{"fingerprint": "beef", "why": "it names no job: give it a label job_id or job_name"}]
+    why = "it names no job: give it a label job_id or job_name"
+    assert answer["refused"] == [{"alert": 1, "fingerprint": "beef", "why": why}]
+
+
+@pytest.mark.parametrize(
+    ("malformed", "why"),
+    [
+        ({"startsAt": "today"}, "startsAt: Input should be a valid datetime"),
+        ({"labels": ["job_id"]}, "labels: Input should be a valid dictionary"),
+        ({"labels": {"job_id": {"a": 1}}}, "labels.job_id: Input should be a valid string"),
+        ({"status": "broken"}, "status: Input should be 'firing' or 'resolved'"),
+    ],
+)
+async def test_a_malformed_alert_costs_no_other(client: Client, job: str, malformed: Any, why: str) -> None:
+    bad = {**alert({"job_id": "x"}, fingerprint="bad"), **malformed}
+    first, last = alert({"job_id": f"a{job}"}), alert({"job_id": f"b{job}"}, fingerprint="fine")
+    whole = notification(first, bad, last)
+    status, answer = await client.ask("POST", PATH, json=whole)
+    assert (status, len(answer["incidents"])) == (202, 2)
+    ((place, named, said),) = [(each["alert"], each["fingerprint"], each["why"]) for each in answer["refused"]]
+    assert (place, named) == (1, "bad")
+    assert said.startswith(why)
+    assert (await client.ask("POST", PATH, json=whole))[1] == answer
+
+
+@pytest.mark.parametrize("given", ["text", 7, None, [], {}, {"named": "x", "why": "y"}])
+async def test_what_is_no_alert_costs_no_other(client: Client, job: str, given: Any) -> None:
+    status, answer = await client.ask("POST", PATH, json=notification(given, alert({"job_id": job})))
+    assert (status, len(answer["incidents"])) == (202, 1)
+    assert [(each["alert"], each["fingerprint"]) for each in answer["refused"]] == [(0, "")]
+
+
+async def test_the_first_thousand_alerts_are_looked_at(client: Client, job: str) -> None:
+    over = alert({"status": "resolved"}, status="resolved")
+    status, answer = await client.ask(
+        "POST", PATH, json=notification(alert({"job_id": job}), *[over] * 999, alert({"job_id": f"x{job}"}))
+    )
+    assert (status, len(answer["incidents"])) == (202, 1)
+    assert [each["alert"] for each in answer["refused"]] == [1000]
+
+
+async def test_what_the_service_failed_at_is_asked_for_again_and_nothing_is_taken_twice(tmp_path: Path) -> None:
+    texts = {"summary": "RuntimeError: CUDA error: device-side assert triggered"}
+    whole = notification(alert({"job_id": "1"}), alert({"job_id": "2"}, annotations=texts), alert({"job_id": "3"}))
+    async with running(settings_in(tmp_path)) as service, aiohttp.ClientSession() as session:
+        client = Client(session, service.url)
+        blobs = (tmp_path / "blobs").rename(tmp_path / "away")
+        (tmp_path / "blobs").touch()
+        assert (await client.ask("POST", PATH, json=whole))[0] == 503
+        (tmp_path / "blobs").unlink()
+        blobs.rename(tmp_path / "blobs")
+        again = [await told(client, *whole["alerts"]) for _ in range(2)]
+        assert again[0] == again[1]
+        incidents = [await client.incident(each, lambda it: it["diagnosis"]) for each in again[0]]
+        assert [(each["key"]["job_id"], each["key"]["attempt"]) for each in incidents] == [("1", 0), ("2", 0), ("3", 0)]
+        assert [len(each["reports"]) for each in incidents] == [1, 1, 1]
+        assert "device-side assert" in str(incidents[1]["diagnosis"])
+
+
+async def test_a_text_for_which_there_is_no_room_costs_no_alert(tmp_path: Path) -> None:
+    texts = {"summary": "it failed"}
+    async with running(settings_in(tmp_path, limits=Limits(logs=1))) as service, aiohttp.ClientSession() as session:
+        client = Client(session, service.url)
+        alerts = [alert({"job_id": "1"}, fingerprint=each, annotations=texts) for each in ("a", "b")]
+        (first, second) = await told(client, *alerts)
+        assert first == second
+        incident = await client.incident(first)
+        assert (len(incident["logs"]), [bool(each["completed_at"]) for each in incident["reports"]]) == (
+            1,
+            [True, True],
+        )
 
 
 async def test_one_cluster_does_not_hear_anothers_alerts(client: Client, job: str) -> None:
@@ -197,11 +269,11 @@ async def test_secrets_in_an_alert_are_redacted(client: Client, job: str) -> Non
         ([], "valid dictionary"),
         ({"version": "3", "alerts": []}, "version: Input should be '4'"),
         ({"version": "4"}, "alerts: Field required"),
-        (notification({**alert({"job_id": "1"}), "startsAt": "today"}), "alerts.0.startsAt"),
-        (notification({**alert({"job_id": "1"}), "startsAt": "2026-11-30T08:00:00"}), "alerts.0.startsAt"),
-        (notification({**alert({"job_id": "1"}), "labels": ["job_id"]}), "alerts.0.labels"),
-        (notification(alert({"job_id": "1"}, status="broken")), "alerts.0.status"),
-        (notification(alert({"job_id": "1"}, fingerprint="a/b")), "alerts.0.fingerprint"),
+        (notification({**alert({"job_id": "1"}), "startsAt": "today"}), "startsAt: "),
+        (notification({**alert({"job_id": "1"}), "startsAt": "2026-11-30T08:00:00"}), "startsAt: "),
+        (notification({**alert({"job_id": "1"}), "labels": ["job_id"]}), "labels: "),
+        (notification(alert({"job_id": "1"}, status="broken")), "status: "),
+        (notification(alert({"job_id": "1"}, fingerprint="a/b")), "fingerprint: "),
         (notification(alert({"instance": "a1"})), "it names no job"),
         (notification(alert({"job_id": "1", "attempt": "second"})), "its label attempt"),
         (notification(alert({"job_id": "1", "attempt": str(2**63)})), "its label attempt"),
