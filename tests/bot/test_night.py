@@ -12,15 +12,13 @@ from typing import Any
 import aiohttp
 import pytest
 
-import bot.demo
 from bot.server import running
 from bot.settings import Slack, SlackMode
 from bot.slack import buttons, modals
 from tests.bot.conftest import Client, settings_in
+from tests.bot.rehearsal import fails, settles
 from tests.slack.fake import FakeSlack
 from tests.slack.workspace import APP_TOKEN, BOT_TOKEN, CHANNEL
-
-RECORDING = Path(bot.demo.__path__[0]) / "recording"
 
 
 @dataclass
@@ -32,24 +30,11 @@ class Night:
 
     async def fails(self, job_id: str) -> str:
         """Let the recorded job fail under a number; return the incident's id once it was told."""
-        job = json.loads((RECORDING / "job.json").read_text()) | {"job_id": job_id}
-        incident_id = await self.client.open(job_id, job=job, expected_reporters=1)
-        for log in sorted((RECORDING / "logs").rglob("*.log")):
-            name = log.relative_to(RECORDING / "logs").as_posix()
-            assert (await self.client.put(incident_id, name, log.read_bytes()))[0] == 202
-        await self.client.complete(incident_id)
-        await self.client.incident(incident_id, lambda it: it["diagnosis"])
-        await self.settles()
-        return incident_id
+        return await fails(self.client, job_id)
 
     async def settles(self) -> None:
         """Wait until all is said."""
-        quiet = 0
-        async with asyncio.timeout(60):
-            while quiet < 3:
-                waiting = "firstfault_outbox_waiting 0.0" not in (await self.client.ask("GET", "/metrics"))[1]
-                quiet = 0 if waiting else quiet + 1
-                await asyncio.sleep(0.15)
+        await settles(self.client)
 
     async def until(self, holds: Callable[[], object]) -> Any:
         async with asyncio.timeout(60):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pty
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,6 +21,26 @@ def environment() -> dict[str, str]:
     """Ours, without what would change how the command behaves."""
     steering = ("FIRSTFAULT_", "NO_COLOR", "TERM", "COLUMNS")
     return {name: value for name, value in os.environ.items() if not name.startswith(steering)}
+
+
+def on_a_terminal(*arguments: str, **extra: str) -> str:
+    """What the command writes to a terminal."""
+    leader, follower = pty.openpty()
+    with subprocess.Popen(
+        [*FIRSTFAULT, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=follower,
+        env={**environment(), "TERM": "xterm", **extra},
+    ):
+        os.close(follower)
+        written = b""
+        try:
+            while chunk := os.read(leader, 65_536):
+                written += chunk
+        except OSError:  # Linux: the other end is closed
+            pass
+    os.close(leader)
+    return written.decode()
 
 
 @pytest.fixture

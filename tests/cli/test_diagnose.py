@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import pty
 import shlex
 import shutil
 import signal
@@ -18,7 +17,7 @@ import pytest
 
 from knowledge.diagnosis import Diagnosis
 
-from .conftest import FIRSTFAULT, Run, environment
+from .conftest import FIRSTFAULT, Run, environment, on_a_terminal
 
 
 def healthy(folder: Path) -> Path:
@@ -212,30 +211,10 @@ def _until_it_reads(command: subprocess.Popen[bytes]) -> None:
             time.sleep(0.02)
 
 
-def run_on_a_terminal(*arguments: str, **extra: str) -> str:
-    """What the command writes to a terminal."""
-    leader, follower = pty.openpty()
-    with subprocess.Popen(
-        [*FIRSTFAULT, *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=follower,
-        env={**environment(), "TERM": "xterm", **extra},
-    ):
-        os.close(follower)
-        written = b""
-        try:
-            while chunk := os.read(leader, 65_536):
-                written += chunk
-        except OSError:  # Linux: the other end is closed
-            pass
-    os.close(leader)
-    return written.decode()
-
-
 def test_colours_are_for_terminals_and_can_be_refused(firstfault: Run, recording: Path) -> None:
-    assert "\x1b[" in run_on_a_terminal("diagnose", str(recording))
-    assert "\x1b[" not in run_on_a_terminal("diagnose", str(recording), NO_COLOR="1")
-    assert "\x1b[" not in run_on_a_terminal("diagnose", str(recording), TERM="dumb")
+    assert "\x1b[" in on_a_terminal("diagnose", str(recording))
+    assert "\x1b[" not in on_a_terminal("diagnose", str(recording), NO_COLOR="1")
+    assert "\x1b[" not in on_a_terminal("diagnose", str(recording), TERM="dumb")
     assert "\x1b[" not in firstfault("diagnose", recording).stdout
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pty
 import re
 import subprocess
 import sys
@@ -19,7 +17,7 @@ from knowledge.signature import Signature
 from knowledge.tables.cuda import cuda_errors
 from knowledge.tables.xids import sxids, xids
 
-from .conftest import FIRSTFAULT, Run, environment
+from .conftest import FIRSTFAULT, Run, environment, on_a_terminal
 
 EACH = pytest.mark.parametrize("entry", list(load_catalogue()), ids=list(load_catalogue().entries))
 ASSERTED = """\
@@ -210,26 +208,9 @@ def test_places_take_what_is_known_and_words_for_what_is_not() -> None:
     assert spoken("{host} gave rank {rank} a {detail}.", {"detail": "{rank}"}) == "The host gave rank N a {rank}."
 
 
-def _on_a_terminal(**extra: str) -> str:
-    leader, follower = pty.openpty()
-    command = [*FIRSTFAULT, "explain", "xid", "79"]
-    with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=follower, env={**environment(), "TERM": "xterm", **extra}
-    ):
-        os.close(follower)
-        written = b""
-        try:
-            while chunk := os.read(leader, 65_536):
-                written += chunk
-        except OSError:  # Linux: the other end is closed
-            pass
-    os.close(leader)
-    return written.decode()
-
-
 def test_colours_are_for_terminals_and_can_be_refused() -> None:
-    assert "\x1b[" in _on_a_terminal()
-    assert "\x1b[" not in _on_a_terminal(NO_COLOR="1")
+    assert "\x1b[" in on_a_terminal("explain", "xid", "79")
+    assert "\x1b[" not in on_a_terminal("explain", "xid", "79", NO_COLOR="1")
 
 
 def test_a_reader_who_leaves_early_is_no_error() -> None:

@@ -13,18 +13,17 @@ import aiohttp
 import pytest
 from slack_sdk.web.async_client import AsyncWebClient
 
-import bot.demo
 from bot.server import running
 from bot.settings import Slack, SlackMode
 from bot.slack.app import EVENTS_PATH
 from bot.slack.poster import EVENT_TYPE, web_client
 from tests.bot.conftest import Client, settings_in
+from tests.bot.rehearsal import fails, settles
 from tests.slack.emulator import BOT_TOKEN, PERSON_TOKEN, SIGNING_SECRET, Emulator
 from tests.slack.judges import builders, house, sdk
 from tests.slack.judges.sent import Payload
 
 pytestmark = pytest.mark.emulator
-RECORDING = Path(bot.demo.__path__[0]) / "recording"
 
 Message = dict[str, Any]
 
@@ -40,23 +39,11 @@ class Night:
 
     async def fails(self, job_id: str) -> None:
         """Let the recorded job fail under a number; return when all is said."""
-        job = json.loads((RECORDING / "job.json").read_text()) | {"job_id": job_id}
-        incident_id = await self.client.open(job_id, job=job, expected_reporters=1)
-        for log in sorted((RECORDING / "logs").rglob("*.log")):
-            name = log.relative_to(RECORDING / "logs").as_posix()
-            assert (await self.client.put(incident_id, name, log.read_bytes()))[0] == 202
-        await self.client.complete(incident_id)
-        await self.client.incident(incident_id, lambda it: it["diagnosis"])
-        await self.settles()
+        await fails(self.client, job_id)
 
     async def settles(self) -> None:
         """Wait until nothing has waited to be sent for a while."""
-        quiet = 0
-        async with asyncio.timeout(60):
-            while quiet < 3:
-                waiting = "firstfault_outbox_waiting 0.0" not in (await self.client.ask("GET", "/metrics"))[1]
-                quiet = 0 if waiting else quiet + 1
-                await asyncio.sleep(0.15)
+        await settles(self.client)
 
     async def messages(self) -> list[Message]:
         """What the service has said in the channel itself."""

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import shutil
-from collections.abc import AsyncIterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -30,32 +26,12 @@ from tests.slack import blockkit
 from tests.slack.fake import FakeSlack
 from tests.slack.patience import until
 from tests.slack.test_escape import HOSTILE
+from tests.slack.told_week import database, told
 from tests.slack.workspace import APP_TOKEN, BOT_TOKEN
 
+__all__ = ["database", "told"]
+
 OURS = ("<!date^", "<@U0", "<https://example.test/")
-
-
-@pytest.fixture(scope="module")
-def told(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A database with the week, to copy."""
-    path = tmp_path_factory.mktemp("words") / "week.db"
-
-    async def fill() -> None:
-        database = Database(f"sqlite+aiosqlite:///{path}")
-        await database.migrate()
-        await week.fill(database)
-        await database.close()
-
-    asyncio.run(fill())
-    return path
-
-
-@pytest.fixture
-async def database(told: Path, tmp_path: Path) -> AsyncIterator[Database]:
-    shutil.copy(told, tmp_path / "week.db")
-    database = Database(f"sqlite+aiosqlite:///{tmp_path / 'week.db'}")
-    yield database
-    await database.close()
 
 
 @pytest.fixture
