@@ -14,18 +14,22 @@ down_revision = "0001"
 branch_labels = None
 depends_on = None
 
-_COUNTED: tuple[sa.Column[Any], ...] = (
-    sa.Column("family", sa.String(300), nullable=False, server_default=""),
-    sa.Column("outcome", sa.String(20), nullable=False, server_default=""),
-    sa.Column("cause", sa.String(100), nullable=False, server_default=""),
-    sa.Column("layer", sa.String(40), nullable=False, server_default=""),
-    sa.Column("job_name", sa.String(200), nullable=False, server_default=""),
-    sa.Column("owner", sa.String(100), nullable=False, server_default=""),
-    sa.Column("ranks", sa.Integer(), nullable=True),
-    sa.Column("started_at", UtcDateTime(), nullable=True),
-    sa.Column("ended_at", UtcDateTime(), nullable=True),
-)
 _INDEXED = ("episode_id", "family", "cause", "owner")
+
+
+def _counted() -> tuple[sa.Column[Any], ...]:
+    """What an incident is counted by: new columns each time, since a column can be of one table only."""
+    return (
+        sa.Column("family", sa.String(300), nullable=False, server_default=""),
+        sa.Column("outcome", sa.String(20), nullable=False, server_default=""),
+        sa.Column("cause", sa.String(100), nullable=False, server_default=""),
+        sa.Column("layer", sa.String(40), nullable=False, server_default=""),
+        sa.Column("job_name", sa.String(200), nullable=False, server_default=""),
+        sa.Column("owner", sa.String(100), nullable=False, server_default=""),
+        sa.Column("ranks", sa.Integer(), nullable=True),
+        sa.Column("started_at", UtcDateTime(), nullable=True),
+        sa.Column("ended_at", UtcDateTime(), nullable=True),
+    )
 
 
 def upgrade() -> None:
@@ -107,11 +111,11 @@ def upgrade() -> None:
     _adopt()
     with op.batch_alter_table("incident") as incident:
         incident.add_column(sa.Column("episode_id", sa.String(), nullable=True))
-        for column in _COUNTED:
-            incident.add_column(column.copy())
+        for column in _counted():
+            incident.add_column(column)
         incident.create_foreign_key("fk_incident_episode_id", "episode", ["episode_id"], ["id"], ondelete="SET NULL")
     with op.batch_alter_table("incident") as incident:  # the defaults were for the rows that stood there
-        for column in _COUNTED:
+        for column in _counted():
             if not column.nullable:
                 incident.alter_column(column.name, server_default=None)
     for name in _INDEXED:
@@ -197,7 +201,7 @@ def downgrade() -> None:
         op.drop_index(f"ix_incident_{name}", "incident")
     with op.batch_alter_table("incident") as incident:
         incident.drop_constraint("fk_incident_episode_id", type_="foreignkey")
-        for column in reversed(_COUNTED):
+        for column in reversed(_counted()):
             incident.drop_column(column.name)
         incident.drop_column("episode_id")
     for table in ("incidentnode", "mute", "action", "episode"):
