@@ -2,16 +2,9 @@
 
 from __future__ import annotations
 
-import json
-import os
 import re
-import socket
-import subprocess
-import sys
 import time
-import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +14,8 @@ from slack_sdk import WebClient
 
 from tests.cluster.hooks import InstalledHooks
 from tests.cluster.slurm import Cluster
+from tests.e2e.serving import TOKEN, serving
 from tests.slack.emulator import BOT_TOKEN, SIGNING_SECRET, Emulator, emulator
-
-TOKEN = "test-token-of-rehearsal-not-a-secret"
 
 
 class Channel:
@@ -89,51 +81,16 @@ def road(slack: Emulator, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
     """A cluster of two nodes whose hooks report to a service that posts to the channel."""
     folder, channel = tmp_path_factory.mktemp("service"), Channel(slack)
     with (
-        _service(folder, slack, channel) as url,
+        serving(
+            folder,
+            mode="http",
+            channel=channel.id,
+            bot_token=BOT_TOKEN,
+            signing_secret=SIGNING_SECRET,
+            api_url=slack.base_url,
+        ) as url,
         InstalledHooks() as hooks,
         Cluster(nodes=2, settings=hooks.slurm_settings) as cluster,
     ):
         hooks.configure(cluster, url, TOKEN)
         yield Road(cluster, hooks, channel, url, folder / "service.log")
-
-
-@contextmanager
-def _service(folder: Path, slack: Emulator, channel: Channel) -> Iterator[str]:
-    """`firstfault serve` on SQLite, with its default pace; the address."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    config = folder / "firstfault.toml"
-    config.write_text(
-        f'data_dir = "{folder}/data"\n'
-        f'listen = {{ host = "127.0.0.1", port = {port} }}\n'
-        f'clusters = {{ rehearsal = {{ token = "{TOKEN}" }} }}\n'
-        f'slack = {{ mode = "http", channel = "{channel.id}", bot_token = "{BOT_TOKEN}", '
-        f'signing_secret = "{SIGNING_SECRET}", api_url = "{slack.base_url}" }}\n',
-        "utf-8",
-    )
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("FIRSTFAULT_")}
-    with (folder / "service.log").open("wb") as log:
-        command = [sys.executable, "-m", "bot.cli", "serve", "--config", str(config)]
-        service = subprocess.Popen(command, env=clean, stdout=log, stderr=subprocess.STDOUT)
-    try:
-        url = f"http://127.0.0.1:{port}"
-        _wait_until_ready(url, service, folder / "service.log")
-        yield url
-    finally:
-        service.terminate()
-        service.wait(30)
-
-
-def _wait_until_ready(url: str, service: subprocess.Popen[bytes], log: Path, seconds: float = 60) -> None:
-    until = time.monotonic() + seconds
-    while True:
-        try:
-            with urllib.request.urlopen(f"{url}/readyz", timeout=5) as answer:
-                if json.load(answer)["ok"]:
-                    return
-        except (OSError, ValueError):
-            pass
-        assert service.poll() is None, log.read_text("utf-8")
-        assert time.monotonic() < until, log.read_text("utf-8")
-        time.sleep(0.1)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
-import socket
 import subprocess
-import sys
 import time
 import urllib.request
 from collections.abc import Iterator
@@ -18,9 +15,9 @@ from typing import Any
 
 from tests.cluster.hooks import InstalledHooks
 from tests.cluster.slurm import Cluster, memory_can_be_limited
+from tests.e2e.serving import TOKEN, program, serving
 from tests.slack.workspace import APP_TOKEN, BOT_TOKEN, CHANNEL
 
-TOKEN = "test-token-of-rehearsal-not-a-secret"
 PROLOGS = {"Prolog": "prolog", "PrologSlurmctld": "prolog_slurmctld"}
 PROLOG = '#!/bin/sh\n[ "$SLURM_JOB_COMMENT" != fail-in-{name} ]\n'
 URGENT = "PartitionName=urgent Nodes=n3,n4 PriorityTier=10 PreemptMode=OFF MaxTime=INFINITE State=UP"
@@ -86,9 +83,18 @@ def _words(value: Any) -> str:
 def stage(folder: Path) -> Iterator[Stage]:
     """Everything, running, until the block ends. Jobs have limited memory where this machine can do that."""
     with ExitStack() as stack:
-        slack = stack.enter_context(_process(folder / "slack.log", "tests.slack.fake", "--port", "0", "--pace", "0"))
+        slack = stack.enter_context(program(folder / "slack.log", "tests.slack.fake", "--port", "0", "--pace", "0"))
         address = _first_line(folder / "slack.log", slack)["url"]
-        service = stack.enter_context(_service(folder, address))
+        service = stack.enter_context(
+            serving(
+                folder,
+                mode="socket",
+                channel=CHANNEL,
+                bot_token=BOT_TOKEN,
+                app_token=APP_TOKEN,
+                api_url=f"{address}/api/",
+            )
+        )
         hooks = stack.enter_context(InstalledHooks())
         for name in PROLOGS.values():
             (hooks.folder / name).write_text(PROLOG.format(name=name), "utf-8")
@@ -105,54 +111,6 @@ def stage(folder: Path) -> Iterator[Stage]:
         )
         hooks.configure(cluster, service, TOKEN, {"controller_log": f"{cluster.folder}/log/slurmctld.log"})
         yield Stage(cluster, hooks, service, address)
-
-
-@contextmanager
-def _service(folder: Path, slack: str) -> Iterator[str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    config = folder / "firstfault.toml"
-    config.write_text(
-        f'data_dir = "{folder}/data"\n'
-        f'listen = {{ host = "127.0.0.1", port = {port} }}\n'
-        f'clusters = {{ rehearsal = {{ token = "{TOKEN}" }} }}\n'
-        f'slack = {{ mode = "socket", channel = "{CHANNEL}", bot_token = "{BOT_TOKEN}", '
-        f'app_token = "{APP_TOKEN}", api_url = "{slack}/api/" }}\n',
-        "utf-8",
-    )
-    with _process(folder / "service.log", "bot.cli", "serve", "--config", str(config)) as service:
-        until = time.monotonic() + 60
-        while not _ready(f"http://127.0.0.1:{port}/readyz"):
-            stuck = service.poll() is not None or time.monotonic() > until
-            assert not stuck, (folder / "service.log").read_text("utf-8")
-            time.sleep(0.1)
-        yield f"http://127.0.0.1:{port}"
-
-
-def _ready(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=5) as answer:
-            return bool(json.load(answer)["ok"])
-    except (OSError, ValueError):
-        return False
-
-
-@contextmanager
-def _process(log: Path, module: str, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("FIRSTFAULT_")}
-    with log.open("wb") as out:
-        command = [sys.executable, "-m", module, *arguments]
-        process = subprocess.Popen(command, env=clean, stdout=out, stderr=subprocess.STDOUT)
-    try:
-        yield process
-    finally:
-        process.terminate()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
 
 
 def _first_line(log: Path, process: subprocess.Popen[bytes]) -> dict[str, str]:
