@@ -19,6 +19,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+_Config = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML; the environment wins over it.")
+]
+
 
 def _print_version(wanted: bool) -> None:
     if wanted:
@@ -153,9 +157,7 @@ def catalogue_export(
 
 @app.command()
 def serve(
-    config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML; the environment wins over it.")
-    ] = None,
+    config: _Config = None,
 ) -> None:
     """Run the service: take reports from clusters, diagnose, post to Slack."""
     from bot.cli.serve import run
@@ -173,9 +175,7 @@ def route_test(
         list[Path],
         typer.Argument(metavar="FILE", help="A job.json, a diagnosis as JSON, or a case's folder.", parser=_path),
     ],
-    config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML; the environment wins over it.")
-    ] = None,
+    config: _Config = None,
     at: Annotated[
         datetime | None,
         typer.Option("--at", formats=["%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M%z"], help="When; quiet hours depend on it."),
@@ -193,9 +193,7 @@ def route_test(
 
 @app.command()
 def doctor(
-    config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML; the environment wins over it.")
-    ] = None,
+    config: _Config = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the findings as one JSON document.")] = False,
 ) -> None:
     """Check settings, Slack, database and disk, and say for each fault what to do. The service may run meanwhile.
@@ -214,9 +212,7 @@ app.add_typer(clusters, name="cluster")
 @clusters.command("add")
 def cluster_add(
     name: Annotated[str, typer.Argument(help="A name for people, shown in messages.")],
-    config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML; the environment wins over it.")
-    ] = None,
+    config: _Config = None,
     renew: Annotated[bool, typer.Option("--renew", help="Give a cluster that exists a new token.")] = False,
 ) -> None:
     """Let a cluster report: print the token for its hooks. The token is shown this once."""
@@ -227,9 +223,7 @@ def cluster_add(
 
 @clusters.command("list")
 def cluster_list(
-    config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML; the environment wins over it.")
-    ] = None,
+    config: _Config = None,
 ) -> None:
     """List the clusters, whether each may report, and what they have reported."""
     from bot.cli.cluster import show
@@ -240,9 +234,7 @@ def cluster_list(
 @clusters.command("remove")
 def cluster_remove(
     name: Annotated[str, typer.Argument(help="The cluster's name.")],
-    config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML; the environment wins over it.")
-    ] = None,
+    config: _Config = None,
 ) -> None:
     """Take a cluster's token away at once; its incidents stay."""
     from bot.cli.cluster import remove
@@ -258,9 +250,7 @@ app.add_typer(cases, name="case")
 def case_export(
     named: Annotated[str, typer.Argument(metavar="ID", help="An incident's id, or a job's.")],
     into: Annotated[Path | None, typer.Option("--into", metavar="FOLDER", help="Where to; made anew.")] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML; the environment wins over it.")
-    ] = None,
+    config: _Config = None,
 ) -> None:
     """Write an incident as a case folder with the site's names taken out, and with the corrections people made.
 
@@ -286,9 +276,7 @@ def digest(
         str | None, typer.Option("--channel", metavar="ID", help="Only what was told in this channel.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the numbers as one JSON document.")] = False,
-    config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="Settings as TOML; the environment wins over it.")
-    ] = None,
+    config: _Config = None,
 ) -> None:
     """Say what failed lately, what it cost, and what to do first; from the service's database, which may be in use."""
     from bot.cli.digest import run
