@@ -103,6 +103,14 @@ def newest(seats: Sequence[Seat]) -> list[Seat]:
     return [found[key] for key in sorted(found)]
 
 
+def held(seats: Sequence[Seat]) -> dict[str, range]:
+    """The ranks of each pod by its uid, where all hold as many; not of pods that another replaced."""
+    placed = [each for each in newest(seats) if each.number is not None]
+    if len({each.ranks for each in placed}) != 1:
+        return {}
+    return {each.uid: range((each.number or 0) * each.ranks, ((each.number or 0) + 1) * each.ranks) for each in placed}
+
+
 def _shape(seats: Sequence[Seat], pods: int) -> tuple[int | None, int | None, list[str]]:
     placed = [each for each in newest(seats) if each.number is not None]
     nodes = list(dict.fromkeys(each.node for each in (placed or seats) if each.node))

@@ -9,7 +9,7 @@ from typing import Any
 from hooks.kubernetes.api import Object
 from hooks.kubernetes.ending import disruption
 from hooks.kubernetes.kinds import conditions_of, inside, number
-from hooks.kubernetes.ranks import is_accelerator
+from hooks.kubernetes.ranks import is_accelerator, main_container
 
 LIMIT = 4 << 20
 """Bytes of one text at most."""
@@ -19,9 +19,9 @@ _SAID = ("phase", "jobStatus", "jobDeploymentStatus", "reason", "message", "fail
 _STATES = (("state", "State"), ("lastState", "Last State"))
 
 
-def describe_pods(pods: Iterable[Object]) -> bytes:
-    """Where each pod was, and how each of its containers ended."""
-    return _text("\n".join(_pod(pod)) for pod in pods)
+def describe_pods(pods: Iterable[Object], ranks: Mapping[str, range] | None = None) -> bytes:
+    """Where each pod was, which ranks it held, by its uid, and how each of its containers ended."""
+    return _text("\n".join(_pod(pod, (ranks or {}).get(str(inside(pod, "metadata", "uid"))))) for pod in pods)
 
 
 def describe_nodes(nodes: Iterable[Object], gone: Iterable[str] = (), took: Container[str] = ()) -> bytes:
@@ -75,34 +75,48 @@ def list_events(events: Iterable[Object]) -> bytes:
     return "".join(f"{row}\n" for row in reversed(newest)).encode("utf-8", "replace")
 
 
-def _pod(pod: Object) -> Iterator[str]:
+def _pod(pod: Object, ranks: range | None) -> Iterator[str]:
     metadata, status = pod.get("metadata", {}), pod.get("status") or {}
     yield f"Name:         {metadata.get('name')}"
     yield f"Namespace:    {metadata.get('namespace')}"
     if node := inside(pod, "spec", "nodeName"):
         yield f"Node:         {node}/{status.get('hostIP') or ''}".rstrip("/")
+    if ranks:
+        yield f"Ranks:        {ranks[0]}" + (f"-{ranks[-1]}" if len(ranks) > 1 else "")
     yield f"Start Time:   {status.get('startTime') or ''}".rstrip()
     yield f"Status:       {status.get('phase')}"
     for field in ("reason", "message"):
         if status.get(field):
             yield f"{field.capitalize() + ':':<13} {one_line(status[field])}"
+    if status.get("podIP"):
+        yield f"IP:           {one_line(status['podIP'])}"
     taken = disruption(pod)
     if taken:
         yield f"Disruption:   DisruptionTarget {taken.get('reason')}: {one_line(taken.get('message', ''))}"
-    limits = {c.get("name"): inside(c, "resources", "limits") or {} for c in inside(pod, "spec", "containers") or ()}
-    for title, field in (("Init Containers", "initContainerStatuses"), ("Containers", "containerStatuses")):
-        found = status.get(field) or ()
+    for title, field, of_spec in (
+        ("Init Containers", "initContainerStatuses", "initContainers"),
+        ("Containers", "containerStatuses", "containers"),
+    ):
+        specs = {each.get("name"): each for each in inside(pod, "spec", of_spec) or ()}
+        order = [main_container(pod), *specs]
+        found = sorted(status.get(field) or (), key=lambda each: _place(order, each.get("name")))
         if found:
             yield f"{title}:"
         for container in found:
-            yield from _container(container, limits)
+            yield from _container(container, specs.get(container.get("name")) or {})
     yield from _conditions(status)
     yield ""
 
 
-def _container(container: Object, limits: Mapping[Any, Object]) -> Iterator[str]:
-    name = container.get("name")
-    yield f"  {name}:"
+def _place(order: Sequence[Any], name: Any) -> int:
+    """The one that trains comes first, the others as they are started; the API tells them by the alphabet."""
+    return order.index(name) if name in order else len(order)
+
+
+def _container(container: Object, spec: Object) -> Iterator[str]:
+    yield f"  {container.get('name')}:"
+    if spec.get("restartPolicy"):
+        yield f"    Restart Policy: {one_line(spec['restartPolicy'])}"
     for field, title in _STATES:
         for word, state in (container.get(field) or {}).items():
             yield f"    {title + ':':<15} {word.capitalize()}"
@@ -116,9 +130,10 @@ def _container(container: Object, limits: Mapping[Any, Object]) -> Iterator[str]
             if device.get("health") not in ("Healthy", None):
                 words = f"{resource.get('name')} {device.get('resourceID')} is {device.get('health')}"
                 yield f"    Device:         {one_line(words)}"
-    if limits.get(name):
+    limits = inside(spec, "resources", "limits")
+    if limits:
         yield "    Limits:"
-        yield from (f"      {key + ':':<16} {value}" for key, value in sorted(limits[name].items()))
+        yield from (f"      {key + ':':<16} {value}" for key, value in sorted(limits.items()))
 
 
 def _node(node: Object) -> Iterator[str]:

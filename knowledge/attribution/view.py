@@ -124,9 +124,12 @@ class CaseView:
         return names
 
     def ranks_on(self, host: str | None) -> list[int]:
-        """The ranks of a host, by any of its names."""
+        """The ranks of a host, by any of its names, or of a pod, by its name."""
         if host is None:
             return []
+        pod = self.case.pods.get(host)
+        if pod and pod.ranks is not None:
+            return list(pod.ranks)
         if host in self._by_host:
             return self._by_host[host]
         other = self._aliases.get(host)
@@ -239,7 +242,11 @@ class CaseView:
         return found
 
     def handled(self, story: RankStory, end: Place, order: int) -> bool:
-        """Whether training went on after a line (the last one of its message is `order`): then it killed nobody."""
+        """Whether training went on after a line (the last one of its message is `order`), or came to its end: then it killed
+        nobody."""
+        finished = story.finished if story.rank >= 0 else self.pulse.finished
+        if finished is not None and finished.source == end.source and finished.order > order:
+            return True
         if story.rank >= 0:
             later = [story.last_progress] if story.last_progress else []
         else:
@@ -290,14 +297,16 @@ def view_case(case: CaseEvidence, attempt: int | None = None) -> CaseView:
     """Arrange one attempt of a case; None: the last."""
     last = case.last_attempt
     attempt = last if attempt is None else attempt
-    numbered = attempt < last or any(found.place.attempt == attempt for found in case.exits)
+    launchers = [found for found in case.exits if found.by != "kubernetes"]
+    numbered = attempt < last or any(found.place.attempt == attempt for found in launchers)
     stories = {rank: story for (number, rank), story in case.stories.items() if number == attempt}
     exits: dict[int, Exit] = {}
     agents = any(found.by == "torchrun" for found in case.exits)
     for found in case.exits:
         if agents and found.by == "srun":
             continue  # its tasks are the nodes' agents, not ranks
-        if found.rank is None or (numbered and found.place.attempt != attempt):
+        of_last = found.by == "kubernetes"
+        if found.rank is None or ((numbered or of_last) and found.place.attempt != attempt):
             continue
         known = exits.get(found.rank)
         if known is None or _telling(found) > _telling(known):

@@ -146,6 +146,46 @@ class Exit:
 
 
 @dataclass(slots=True)
+class Ended:
+    """A container of a pod that ended for good, as far as is known. A serving one runs beside the others all along."""
+
+    place: Place
+    container: str
+    init: bool
+    serving: bool
+    code: int  # exit status; negative: ended by that signal
+    reason: str
+    seconds: float | None = None  # when, since the epoch
+
+
+@dataclass(slots=True)
+class Pod:
+    """One pod."""
+
+    name: str
+    node: str | None = None
+    address: str | None = None
+    ranks: range | None = None
+    main: str | None = None  # the container that trains
+    ends: list[Ended] = field(default_factory=list)
+
+    @property
+    def host(self) -> str:
+        """The node that it ran on, where that is known."""
+        return self.node or self.name
+
+    @property
+    def failed_init(self) -> Ended | None:
+        """The init container that failed: nothing after it was started."""
+        return next((ended for ended in self.ends if ended.init and not ended.serving and ended.code != 0), None)
+
+    @property
+    def ended(self) -> Ended | None:
+        """How the container that trains ended."""
+        return next((ended for ended in self.ends if not ended.init and ended.container == self.main), None)
+
+
+@dataclass(slots=True)
 class Process:
     """What start-up lines say about a rank."""
 
@@ -256,6 +296,7 @@ class CaseEvidence:
     world_size: int | None = None
     addresses: dict[str, str] = field(default_factory=dict)  # ip → host
     pod_nodes: dict[str, str] = field(default_factory=dict)  # pod → node
+    pods: dict[str, Pod] = field(default_factory=dict)  # by name, as they are described
     pods_started: set[str] = field(default_factory=set)  # of which a container ran
     interfaces: dict[str, tuple[str, str]] = field(default_factory=dict)  # host → network interface and its address
     pulses: dict[int, Pulse] = field(default_factory=dict)  # by attempt
@@ -304,6 +345,7 @@ class CaseEvidence:
         self.exits += other.exits
         self.pod_nodes.update(other.pod_nodes)
         self.pods_started |= other.pods_started
+        self.pods.update(other.pods)
         self.bytes += other.bytes
         self.lines += other.lines
 

@@ -15,6 +15,7 @@ from knowledge.reading.bundle import Bundle, Source
 from knowledge.reading.evidence import CaseEvidence, Process
 from knowledge.reading.exits import number_attempts
 from knowledge.reading.flight_recorder import RefusedDumpError, read_dump
+from knowledge.reading.pods import exits_of
 from knowledge.reading.roster import Roster
 from knowledge.reading.shares import in_shares, workers
 from knowledge.reading.stream import StreamReader
@@ -33,6 +34,10 @@ def read_evidence(bundle: Bundle, catalogue: Catalogue, meanwhile: Callable[[], 
     _Reading(bundle, catalogue, case).read(meanwhile)
     case.settle()
     number_attempts(case.exits, case.last_attempt)
+    case.exits += exits_of(case.pods.values(), case.last_attempt)
+    for pod in case.pods.values():
+        if pod.address:
+            case.addresses.setdefault(pod.address, pod.host)
     _read_dumps(case, bundle)
     return case
 

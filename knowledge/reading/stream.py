@@ -11,6 +11,7 @@ from knowledge.catalogue import Catalogue
 from knowledge.reading import exits
 from knowledge.reading.evidence import CaseEvidence, Exit, Hit, Place, Process, Pulse, RankStory
 from knowledge.reading.marks import ENDS, FINISHED, STACK, STARTS, TRACEBACK
+from knowledge.reading.pods import PodReader
 from knowledge.reading.prefixes import Prefix, strip_prefix
 from knowledge.reading.progress import says_finished, says_got_over, step_of
 from knowledge.reading.regions import MANY_RANKS, ONE_RANK, Region, read_regions
@@ -52,6 +53,7 @@ class StreamReader:
         self._tracebacks: dict[int | None, TracebackReader] = {}
         self._stacks: dict[int | None, StackReader] = {}
         self._exits = exits.ExitReader()
+        self._pods = PodReader()
         self._before: dict[int | None, str] = {}  # the last watched line of each rank
         self._naming: Hit | None = None  # a line that names its ranks on the lines that follow
         self._order = 0
@@ -79,6 +81,7 @@ class StreamReader:
         for rank in list(self._plain):
             self._settle(rank)
         self._match_latest()
+        self._found.pods = self._pods.finish()
         for rank, reader in self._stacks.items():
             stack = reader.finish()
             if stack is not None and rank is not None:
@@ -183,6 +186,8 @@ class StreamReader:
         place = self._place(line, at, rank, prefix)
         if self._of_ranks:
             self._live(place, text, finished)
+        if self._source.kind is SourceKind.KUBERNETES:
+            self._pods.feed(text, place)
         self._watch(text, place, prefix.tagged, stack=STACK in marks)
         if marks and not marks.isdisjoint(ENDS):
             self._found.exits.extend(self._complete(found) for found in self._exits.feed(text, place))
