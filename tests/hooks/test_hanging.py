@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import socket
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -64,6 +65,65 @@ def test_a_worker_whose_time_is_over_leaves_what_it_knows_in_the_spool(
     for path in spool.waiting():
         with Path(path).open("rb") as source:
             assert hook.Report.read(source).closing["job"]["state"] == "FAILED"
+
+
+ENDLESS = "import os\nwhile True: os.write(1, b'JobId=7 JobState=FAILED\\n' * 999)"
+
+
+def test_what_says_more_than_anybody_reads_is_ended_and_its_whole_lines_are_taken(
+    hook: Any, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hook, "MOST_ANSWER", 1_000_003)
+    stand_in(tmp_path, f"#!/bin/sh\necho $$ >{tmp_path}/pid\nexec {sys.executable} -c \"{ENDLESS}\"\n")
+    settings.slurm_bin = str(tmp_path)
+    slurm = hook.Slurm(settings)
+    assert set(slurm.run("scontrol").split("\n")) == {"JobId=7 JobState=FAILED", ""}
+    assert slurm.show("7").state == "FAILED"
+    assert not slurm.hung
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "pid").read_text()), 0)
+
+
+def test_of_a_long_kernel_log_the_newest_lines_are_kept(hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hook, "MOST_ANSWER", 1000)
+    script = "import sys; sys.stdout.write(''.join('%d\\n' % n for n in range(100000)))"
+    status, text = hook.output_of([sys.executable, "-c", script], newest=True)
+    assert status == 0
+    assert text.endswith(b"\n99998\n99999\n")
+    assert len(text) == 1000
+
+
+def test_a_command_that_has_said_all_and_does_not_end_is_ended(hook: Any) -> None:
+    assert hook.output_of(["/bin/sh", "-c", "echo here; exec sleep 1000"], timeout=1) == (None, b"here\n")
+
+
+def test_a_handshake_that_never_ends_is_cut(hook: Any, settings: Any, spool: Any) -> None:
+    """The head of a record of TLS, then its body by single bytes: each comes well within a socket's own timeout."""
+    over = threading.Event()
+
+    def drip() -> None:
+        line, _ = server.accept()
+        with line:
+            line.recv(1 << 16)
+            line.sendall(b"\x16\x03\x03\x40\x00")
+            try:
+                while not over.wait(0.2):
+                    line.sendall(b"\x02")
+            except OSError:
+                ended.append(True)
+
+    ended: list[bool] = []
+    facts = {"job_id": "7", "attempt": 0}
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        thread = threading.Thread(target=drip)
+        thread.start()
+        settings.url, settings.timeout = f"https://127.0.0.1:{server.getsockname()[1]}", 1
+        hook.deliver(hook.Report(facts, facts, [("a", gzip.compress(b""))]), settings, spool, patience=0)
+        thread.join(5)
+        over.set()
+        thread.join()
+    assert ended == [True]
+    assert len(spool.waiting()) == 1
 
 
 def test_an_answer_that_drips_has_an_end(hook: Any, settings: Any, spool: Any) -> None:

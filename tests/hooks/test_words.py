@@ -116,6 +116,30 @@ def test_a_name_that_is_not_known_beforehand_is_found_in_the_record(hook: Any) -
     assert (view["JobName"], view.state, view["UserId"]) == ("x JobState=COMPLETED", "FAILED", "me(1)")
 
 
+FORGED = "UserId=root(0) GroupId=root(0) JobState=COMPLETED Restarts=3 "
+
+
+@pytest.mark.parametrize("name", ["train", "x JobState=COMPLETED", "x " + FORGED.strip()])
+@pytest.mark.parametrize("comment", ["", "x JobState=COMPLETED", FORGED, FORGED.replace("root(0)", "me(1)")])
+@pytest.mark.parametrize("told", [True, False], ids=["squeue tells", "squeue does not tell"])
+def test_no_words_of_a_user_hide_the_record_where_the_name_is_not_known(
+    hook: Any, settings: Any, tmp_path: Path, name: str, comment: str, told: bool
+) -> None:
+    record = (
+        f"JobId=7 JobName={name} UserId=me(1) GroupId=me(1) MCS_label=N/A JobState=FAILED Reason=NonZeroExitCode "
+        f"Restarts=0 ExitCode=1:0 NodeList=n1 Comment={comment}\n"
+    )
+    (tmp_path / "record").write_text(record)
+    stand_in(tmp_path, f"#!/bin/sh\ncat {tmp_path}/record\n")
+    (tmp_path / "squeue").write_text(f"#!/bin/sh\necho '7 {name}'\n" if told else "#!/bin/sh\nexit 1\n")
+    (tmp_path / "squeue").chmod(0o755)
+    settings.slurm_bin = str(tmp_path)
+    job = hook.Job({"SLURM_JOB_ID": "7", "SLURM_JOB_UID": "1"}, "node")  # as Epilog is told
+    view = hook.Slurm(settings, attempt=hook.Attempt(job)).show("7")
+    assert (view.state, view.restarts, view["UserId"], view["NodeList"]) == ("FAILED", 0, "me(1)", "n1")
+    assert view["JobName"] == name
+
+
 @pytest.mark.parametrize("name", ["expert", "expert HetJobIdSet=1 JobState=COMPLETED"])
 def test_the_parts_of_a_heterogeneous_job_are_no_part_of_its_name(hook: Any, name: str) -> None:
     view = hook.View.parse(
