@@ -137,6 +137,8 @@ def _where(best: Hypothesis) -> str:
 
 
 def _summary(best: Hypothesis, cause: Cause, values: Mapping[str, str]) -> str:
+    if best.said:
+        return best.said
     if best.signature and best.signature.cause == best.cause:
         sentence = _sentence(best.signature.summary, values)
         if sentence:

@@ -27,6 +27,7 @@ _BY_CAUSE = {
     "permission-denied": Reach.OWNER,
     "quota-exceeded": Reach.OWNER,
     "pod-config": Reach.OWNER,
+    "init-failed": Reach.OWNER,
     "probe-killed": Reach.OWNER,
 }
 

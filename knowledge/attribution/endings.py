@@ -21,7 +21,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
             groups.setdefault(ended.code, []).append(ended)
     for code, exits in groups.items():
         ranks = sorted({ended.rank for ended in exits if ended.rank is not None})
-        cause = _cause(code)
+        cause = cause_of_code(code)
         score = 0.84 if len(ranks) == 1 else 0.6
         if any(ended.last_spawned for ended in exits):
             score -= 0.12
@@ -66,7 +66,7 @@ def _telling(view: CaseView, rank: int, ended: Exit) -> bool:
     return not (ended.code == 1 and not ended.first)
 
 
-def _cause(code: int) -> str:
+def cause_of_code(code: int) -> str:
     """What it means that a process ended so and said nothing."""
     signal = signals().get(-code)
     return signal.cause if signal else "silent-exit"

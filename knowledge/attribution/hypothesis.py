@@ -32,6 +32,7 @@ class Hypothesis:
     signature: Signature | None = None  # whose words explain it best
     captures: dict[str, str] = field(default_factory=dict)
     traceback: Traceback | None = None
+    said: str = ""  # one sentence about this job that tells more than the cause's own can
     missing: list[str] = field(default_factory=list)
     failed: bool = True
     whole_job: bool = False  # no rank is to blame

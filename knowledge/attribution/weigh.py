@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 
 from knowledge.attribution import (
+    containers,
     endings,
     flight,
     hardware,
@@ -36,6 +37,7 @@ _RULES = (
     interfaces.propose,
     network.propose,
     endings.propose,
+    containers.propose,
     waiting.propose,
     flight.propose,
     odd_words.propose,
@@ -48,7 +50,7 @@ _STATED = ("time-limit", "preempted", "node-failure", "cancelled", "evicted")
 _VAGUE = (
     "killed-unknown", "silent-exit", "peer-lost", "rank-hang", "missing-rank", "collective-timeout", "native-abort", "nccl-error",
     "terminated", "coordinator-died", "actor-died", "dataloader-worker-killed", "unknown", "segfault", "bus-error",
-    "app-abort",
+    "app-abort", "init-failed",
 )  # fmt: skip
 """Causes that say how it ended rather than why: another cause near them, that says why, explains them."""
 
@@ -214,6 +216,7 @@ def _merge(ordered: list[Hypothesis]) -> list[Hypothesis]:
             kept.append(hypothesis)
             continue
         seen = {(proof.place.source.name, proof.place.order) for proof in twin.proofs}
+        twin.said = twin.said or hypothesis.said
         if not twin.ranks and not twin.whole_job:
             twin.ranks = hypothesis.ranks
         if set(twin.ranks) == set(hypothesis.ranks) or not twin.hosts:

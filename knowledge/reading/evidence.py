@@ -296,6 +296,7 @@ class CaseEvidence:
     world_size: int | None = None
     addresses: dict[str, str] = field(default_factory=dict)  # ip → host
     pod_nodes: dict[str, str] = field(default_factory=dict)  # pod → node
+    words: dict[str, list[Place]] = field(default_factory=dict)  # by source: the last ones of nobody known
     pods: dict[str, Pod] = field(default_factory=dict)  # by name, as they are described
     pods_started: set[str] = field(default_factory=set)  # of which a container ran
     interfaces: dict[str, tuple[str, str]] = field(default_factory=dict)  # host → network interface and its address
@@ -346,6 +347,7 @@ class CaseEvidence:
         self.pod_nodes.update(other.pod_nodes)
         self.pods_started |= other.pods_started
         self.pods.update(other.pods)
+        self.words.update(other.words)
         self.bytes += other.bytes
         self.lines += other.lines
 

@@ -262,6 +262,8 @@ class StreamReader:
         if story:
             story.lines += self._heard[rank]
             story.words = [*story.words, *reversed(words)][-_LAST_WORDS:]
+        elif words:
+            self._found.words[self._source.name] = words[::-1]
         self._heard[rank] = 0
         plain.clear()
 
