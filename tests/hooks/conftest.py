@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -116,3 +117,35 @@ def collected(hook: Any, settings: Any, job: Any) -> dict[str, bytes]:
     evidence = hook.Evidence(settings, job)
     evidence.collect(evidence.patterns())
     return {name: hook.gzip.decompress(packed) for name, (_, packed) in evidence.packed.items()}
+
+
+# Stands in for Slurm's command: answers with the record that lies beside it.
+SCONTROL = """#!/bin/sh
+case "$*" in
+"show job -o -d 61") cat {folder}/record ;;
+"write batch_script 61 -") printf '#!/bin/sh\\nsrun python3 train.py\\n' ;;
+*) exit 1 ;;
+esac
+"""
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, config: Path) -> Path:
+    """The folder of a Slurm whose one job, 61, works in `work`; its record says what `record` holds."""
+    (tmp_path / "work").mkdir()
+    stand_in(tmp_path, SCONTROL.format(folder=tmp_path))
+    config.write_text(config.read_text() + f"slurm_bin = {tmp_path}\nshared_paths = {tmp_path}\n")
+    (tmp_path / "work/train-61.out").write_text("0: step 41\n1: RuntimeError: shard 17 is truncated\n")
+    record(tmp_path, "RUNNING")
+    return tmp_path
+
+
+def record(folder: Path, state: str, code: str = "0:0", reason: str = "None", restarts: int = 0) -> None:
+    began = time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(time.time() - 60))
+    text = (
+        f"JobId=61 JobName=train UserId=me({os.getuid()}) GroupId=me({os.getgid()}) JobState={state} Reason={reason} "
+        f"Restarts={restarts} ExitCode={code} StartTime={began} EndTime={began} NodeList=n[1-2] NumNodes=2 NumTasks=4 "
+        f"WorkDir={folder}/work StdErr={folder}/work/train-61.out StdOut={folder}/work/train-61.out\n"
+    )
+    (folder / "record.part").write_text(text)
+    (folder / "record.part").rename(folder / "record")

@@ -74,7 +74,7 @@ def test_what_says_more_than_anybody_reads_is_ended_and_its_whole_lines_are_take
     hook: Any, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hook, "MOST_ANSWER", 1_000_003)
-    stand_in(tmp_path, f"#!/bin/sh\necho $$ >{tmp_path}/pid\nexec {sys.executable} -c \"{ENDLESS}\"\n")
+    stand_in(tmp_path, f'#!/bin/sh\necho $$ >{tmp_path}/pid\nexec {sys.executable} -c "{ENDLESS}"\n')
     settings.slurm_bin = str(tmp_path)
     slurm = hook.Slurm(settings)
     assert set(slurm.run("scontrol").split("\n")) == {"JobId=7 JobState=FAILED", ""}

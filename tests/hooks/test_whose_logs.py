@@ -134,6 +134,83 @@ def test_a_log_of_an_earlier_job_is_left_alone(hook: Any, settings: Any, job: Ma
     assert list(collected(hook, settings, mine)) == ["rank-0.log"]
 
 
+BEGAN = 1796026000
+
+
+def written(path: Path, after: float) -> None:
+    """A file that was last written so many seconds after the job began, by the clock of its file server."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(path.name)
+    os.utime(path, (BEGAN + after, BEGAN + after))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "more"),
+    [
+        ("out-%j.log", "out-61.log", {}),
+        ("%6j/rank-%t.log", "000061/rank-0.log", {}),
+        ("%J-%t.log", "61.0-0.log", {}),
+        ("%A.log", "61.log", {}),
+        ("%A_%a.log", "60_3.log", {"SLURM_ARRAY_JOB_ID": "60", "SLURM_ARRAY_TASK_ID": "3"}),
+        ("run-48213/rank-%t.log", "run-48213/rank-0.log", {"SLURM_JOB_ID": "48213"}),
+    ],
+)
+def test_a_log_with_the_jobs_id_in_its_name_is_its_own_whatever_the_file_servers_clock_says(
+    hook: Any, settings: Any, job: MakeJob, tmp_path: Path, pattern: str, name: str, more: dict[str, str]
+) -> None:
+    settings.shared_paths = [str(tmp_path)]
+    written(tmp_path / name, after=-4000)
+    mine = job(SLURM_JOB_STDOUT=pattern, SLURM_JOB_START_TIME=str(BEGAN), **more)
+    assert list(collected(hook, settings, mine)) == [name]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name", "more"),
+    [
+        ("rank-%t.log", "rank-61.log", {}),
+        ("v61/rank-%t.log", "v61/rank-0.log", {}),
+        ("148213/rank-%t.log", "148213/rank-0.log", {"SLURM_JOB_ID": "48213"}),
+        ("%A.log", "60.log", {"SLURM_ARRAY_JOB_ID": "60", "SLURM_ARRAY_TASK_ID": "3"}),
+        ("out-%j.log", "out-61.log", {"SLURM_JOB_RESTART_COUNT": "1"}),  # the attempt before wrote it too
+    ],
+)
+def test_a_log_that_an_earlier_job_may_have_written_is_taken_by_its_age(
+    hook: Any, settings: Any, job: MakeJob, tmp_path: Path, pattern: str, name: str, more: dict[str, str]
+) -> None:
+    settings.shared_paths = [str(tmp_path)]
+    written(tmp_path / name, after=-100)
+    mine = job(SLURM_JOB_STDOUT=pattern, SLURM_JOB_START_TIME=str(BEGAN), **more)
+    assert collected(hook, settings, mine) == {}
+
+
+@pytest.mark.parametrize(("after", "taken"), [(-20, True), (-100, False)])
+def test_what_slurm_makes_for_the_job_may_look_a_little_older(
+    hook: Any, settings: Any, job: MakeJob, tmp_path: Path, after: int, taken: bool
+) -> None:
+    settings.shared_paths = [str(tmp_path)]
+    written(tmp_path / "train.out", after)
+    mine = job(SLURM_JOB_STDOUT="train.out", SLURM_JOB_START_TIME=str(BEGAN))
+    assert bool(collected(hook, settings, mine)) is taken
+
+
+def test_how_far_a_file_server_is_behind_shows_in_the_output_that_is_surely_the_jobs(
+    hook: Any, settings: Any, job: MakeJob, tmp_path: Path
+) -> None:
+    settings.shared_paths, settings.globs = [str(tmp_path)], ["rank*.log"]
+    for name, after in (("slurm-61.out", -290), ("rank0.log", -292), ("rank9.log", -900)):
+        written(tmp_path / name, after)
+    mine = job(SLURM_JOB_STDOUT="slurm-%j.out", SLURM_JOB_START_TIME=str(BEGAN))
+    assert sorted(collected(hook, settings, mine)) == ["rank0.log", "slurm-61.out"]
+
+
+def test_the_clock_of_a_local_file_system_is_ours(hook: Any, settings: Any, job: MakeJob, tmp_path: Path) -> None:
+    if not hook.is_local(str(tmp_path), hook.mounts(), []):
+        pytest.skip("temporary files are on no local file system here")
+    written(tmp_path / "rank0.log", -20)
+    mine = job(SLURM_JOB_STDOUT="rank%t.log", SLURM_JOB_START_TIME=str(BEGAN))
+    assert collected(hook, settings, mine) == {}
+
+
 def test_two_paths_with_one_name_stay_two_logs(hook: Any, settings: Any, job: MakeJob, tmp_path: Path) -> None:
     settings.shared_paths = [str(tmp_path)]
     (tmp_path / "a b.log").write_text("one")
