@@ -92,7 +92,7 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
         )
     hypothesis = _explain(view, [lead], 0, 1, estimate(view, []))
     hosts = view.hosts_of(ranks)
-    if not ranks and lead.hit and lead.hit.signature.scope is Scope.NODE and (host := lead.hit.captures.get("host")):
+    if not ranks and (host := _host_named(owns, lead)):
         ranks, hosts, reason = view.ranks_on(host), [host], "an error in a stream of many ranks, and it names the host"
     hypothesis.ranks, hypothesis.hosts, hypothesis.reason = ranks, hosts, reason
     hypothesis.score -= 0.05 if ranks else 0.1
@@ -101,6 +101,14 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
     if not ranks and not hosts and max(len(view.ranks), view.case.world_size or 0) > 1:
         hypothesis.missing.append("Which rank wrote this: one log file a rank, or `srun --label`.")
     yield hypothesis
+
+
+def _host_named(owns: list[Own], lead: Own) -> str | None:
+    """The only host that lines of the leading kind, a node's fault, name."""
+    if lead.hit is None or lead.hit.signature.scope is not Scope.NODE:
+        return None
+    named = {own.hit.captures.get("host") for own in owns if own.hit and own.key == lead.key} - {None}
+    return named.pop() if len(named) == 1 else None
 
 
 def _ended_by_themselves(view: CaseView, lead: Own) -> list[int]:

@@ -11,6 +11,7 @@ from knowledge.attribution.gaps import Gaps
 from knowledge.attribution.notation import bus_key
 from knowledge.attribution.troubles import Own, troubles_of
 from knowledge.reading.evidence import CaseEvidence, Exit, Hit, Place, Pulse, RankStory, Traceback
+from knowledge.reading.progress import says_got_over
 from knowledge.signature import Says, Scope, SignatureRole, SourceKind
 
 _LOCAL_KINDS = (SourceKind.KERNEL, SourceKind.NODE, SourceKind.SCHEDULER, SourceKind.KUBERNETES)
@@ -90,7 +91,19 @@ class CaseView:
         if size := gcd(*bases):
             return size
         count = len(self.ranks)
-        return count // hosts if hosts > 1 and count % hosts == 0 and self.ranks == list(range(count)) else 0
+        if hosts < 2 or count % hosts or self.ranks != list(range(count)):
+            return 0
+        size = count // hosts
+        seen = {len(ranks) for ranks in self._told_blocks.values()}
+        return 0 if len(seen) == 1 and 1 < min(seen) < size else size  # equal blocks, and hosts that nobody tells
+
+    @cached_property
+    def _told_blocks(self) -> dict[str, list[int]]:
+        blocks: dict[str, list[int]] = {}
+        for rank in self.ranks:
+            if host := self._told_host(rank):
+                blocks.setdefault(host, []).append(rank)
+        return blocks
 
     @cached_property
     def _by_host(self) -> dict[str, list[int]]:
@@ -242,10 +255,17 @@ class CaseView:
         return found
 
     def handled(self, story: RankStory, end: Place, order: int) -> bool:
-        """Whether training went on after a line (the last one of its message is `order`), or came to its end: then it killed
-        nobody."""
+        """Whether training went on after a line (the last one of its message is `order`): then it killed nobody.
+
+        Words that training is done prove it only after a warning that says so itself: a job script may always end on them.
+        """
         finished = story.finished if story.rank >= 0 else self.pulse.finished
-        if finished is not None and finished.source == end.source and finished.order > order:
+        if (
+            finished is not None
+            and finished.source == end.source
+            and finished.order > order
+            and says_got_over(end.text)
+        ):
             return True
         if story.rank >= 0:
             later = [story.last_progress] if story.last_progress else []
