@@ -61,6 +61,7 @@ class EpisodeView:
     nodes: dict[str, list[str]]  # by incident, those that began it
     actions: list[Action]
     mutes: dict[str, Mute]  # by channel, those that hold
+    unwanted: dict[str, Mute]  # by channel, those that held when it last happened
     seen: dict[str, Seen]  # by channel
     previous: Episode | None = None
     resolver: str | None = None  # the name of the person who resolved `previous`
@@ -157,6 +158,7 @@ async def episode_view(session: AsyncSession, episode_id: str) -> EpisodeView:
         nodes=await _nodes(session, [member.id for member in members]),
         actions=list(actions),
         mutes=await muted(session, episode.fingerprint, episode.channels),
+        unwanted=await muted(session, episode.fingerprint, episode.channels, episode.last_at),
         seen={channel: await _seen(session, episode, channel) for channel in episode.channels},
         previous=previous,
         resolver=await _resolver(session, previous.id) if previous else None,

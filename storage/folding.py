@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from sqlalchemy import func, update
+from sqlalchemy import func, or_, update
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlmodel import col, select
 
@@ -118,17 +118,20 @@ def touch(episode: Episode) -> None:
     episode.due_at = utc_now()
 
 
-async def muted(session: AsyncSession, fingerprint: str, channels: Sequence[str]) -> dict[str, Mute]:
-    """Return the mutes of a failure that hold now, by channel."""
+async def muted(
+    session: AsyncSession, fingerprint: str, channels: Sequence[str], at: datetime | None = None
+) -> dict[str, Mute]:
+    """Return the mutes of a failure that hold now, or that held `at` a time, by channel."""
     if not fingerprint:
         return {}
-    now = utc_now()
+    now = at or utc_now()
     found = await session.scalars(
         select(Mute)
         .where(
             Mute.fingerprint == fingerprint,
             col(Mute.channel).in_(channels),
-            col(Mute.ended_at).is_(None),
+            or_(col(Mute.ended_at).is_(None), col(Mute.ended_at) > now),
+            Mute.at <= now,
             Mute.until > now,
         )
         .order_by(col(Mute.id))

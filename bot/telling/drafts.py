@@ -41,7 +41,7 @@ def _of_channel(view: EpisodeView, channel: str, around: Surroundings) -> Iterat
     assert said is not None
     job, diagnosis = JobFacts.model_validate(view.lead.job), Diagnosis.model_validate(said.document)
     key, standing = f"{view.episode.id}/{channel}", status(view, channel, around)
-    quiet = diagnosis.outcome is not Outcome.FAILED or channel in view.mutes
+    quiet = diagnosis.outcome is not Outcome.FAILED or channel in view.mutes or channel in view.unwanted
     held = view.episode.holds.get(channel)
     not_before = datetime.fromisoformat(held) if held else None
     yield Draft(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
 from bot.slack import modals
+from bot.telling.drafts import drafts
+from bot.telling.status import Surroundings
 from knowledge.causes import load_causes
-from storage.tables import ActionKind, EpisodeState
+from storage.tables import ActionKind, EpisodeState, Mute
 from storage.types import utc_now
 from tests.slack.patience import until
 from tests.slack.team import (
@@ -66,6 +69,14 @@ async def test_mute_says_alone_until_when(team: Team, choice: str, hours: int) -
     await team.stored(2)
     await team.tell()
     assert "mute" in team.offered()
+
+
+async def test_what_happened_while_muted_begins_no_message_later(team: Team) -> None:
+    view = await team.repository.episodes.view(team.episode_id)
+    mute = Mute(fingerprint=view.episode.fingerprint, channel=CHANNEL, user="U0BOB", until=utc_now())
+    around = Surroundings(team.poster.link, None)
+    assert not all(draft.only_edit for draft in drafts(view, around))
+    assert all(draft.only_edit for draft in drafts(replace(view, unwanted={CHANNEL: mute}), around))
 
 
 async def test_rediagnose_has_the_incident_claimed_again(team: Team) -> None:

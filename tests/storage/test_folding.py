@@ -122,6 +122,18 @@ async def test_while_muted_it_joins_the_old_episode_whatever_its_age(
     assert await failures.episode(await failures.fail("3", placing=at_once)) != first
 
 
+async def test_what_happened_while_muted_is_no_news_when_the_mute_ends(
+    repository: Repository, failures: Failures
+) -> None:
+    await repository.actions.mute(click(await failures.episode(await failures.fail("1"))), timedelta(hours=1))
+    bobs = await failures.episode(await failures.fail("2", user="bob"))
+    await repository.actions.unmute(click(bobs, "2"))
+    view = await repository.episodes.view(bobs)
+    assert (set(view.mutes), set(view.unwanted)) == (set(), {"C1"})
+    assert await failures.episode(await failures.fail("3", user="bob")) == bobs
+    assert (await repository.episodes.view(bobs)).unwanted == {}, "it happened again"
+
+
 async def storm(
     failures: Failures, jobs: int, cause: str = "stale-file-handle", reach: Reach = Reach.SITE
 ) -> list[str]:
