@@ -24,6 +24,7 @@ _ACCELERATORS = re.compile(r"^ {6}[\w.-]+/(?:gpu|mig-[\w.-]+|neuron|neuroncore|t
 _RANK = re.compile(r"^ {6}RANK: +(?P<rank>\d{1,7})$")
 _INDEX = re.compile(r"\bbatch\.kubernetes\.io/job-completion-index[=:] *(?P<index>\d{1,7})\b")
 _ONE_OF_MANY_JOBS = "jobset.sigs.k8s.io/"  # whose pods are counted anew in each
+_MOST_IN_POD = 1024
 _RANGE = re.compile(r"^(?P<first>\d{1,7})(?:-(?P<last>\d{1,7}))?$")
 
 
@@ -82,8 +83,7 @@ class PodReader:
             pod.address = value if re.fullmatch(r"[0-9a-fA-F.:]{2,45}", value) else None
         elif self._section == "Ranks" and (told := _RANGE.match(value)):
             first, last = int(told["first"]), int(told["last"] or told["first"])
-            if first <= last < min(MOST_RANKS, first + 1024):
-                pod.ranks, self._told = range(first, last + 1), True
+            pod.ranks, self._told = _ranks(first, last + 1 - first), True
         elif self._section in ("Labels", "Annotations"):
             self._label(value)
 
@@ -109,7 +109,7 @@ class PodReader:
             if self._section == "Containers":
                 self._accelerators[self._container] += int(found["count"])
         elif (found := _RANK.match(text)) and self._section == "Containers" and not self._told:
-            pod.ranks = range(int(found["rank"]), int(found["rank"]) + 1)
+            pod.ranks = _ranks(int(found["rank"]), 1)
 
     def _of_state(self, pod: Pod, name: str, value: str, place: Place) -> None:
         if name == "Reason":
@@ -136,7 +136,12 @@ class PodReader:
             pod.main = next(iter(self._accelerators))
         if pod.ranks is None and self._index is not None and not self._of_set:
             each = max(1, self._accelerators[pod.main or ""])
-            pod.ranks = range(self._index * each, (self._index + 1) * each)
+            pod.ranks = _ranks(self._index * each, each)
+
+
+def _ranks(first: int, count: int) -> range | None:
+    """So many ranks from the first; None where no job and no pod has them."""
+    return range(first, first + count) if 0 < count <= _MOST_IN_POD and first + count <= MOST_RANKS else None
 
 
 def _seconds(text: str) -> float | None:
