@@ -8,13 +8,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-_WORDS = ("NCCL ", "world_size", "nranks", "GLOBAL_RANK", " of ", "world_rank", "Bootstrap : Using", "spawned with")
+_WORDS = (
+    "NCCL ", "world_size", "nranks", "GLOBAL_RANK", " of ", "world_rank", "Bootstrap : Using", "spawned with", "WORLD_SIZE",
+    "num_processes", "num_workers", "rocess index: ",
+)  # fmt: skip
 
-_BANNER_RANK = re.compile(r"(?<![a-z_])(?:global_)?rank[=: ]+(?P<rank>\d+)")
-_WORLD = re.compile(r"(?:world_size|nranks|world size)[=: ]+(?P<size>\d+)")
-_LOCAL = re.compile(r"local_rank[=: ]+(?P<local>\d+)")
-_HOST = re.compile(r"(?:host(?:name)?|node)=(?P<host>[\w.-]+)")
-_PID = re.compile(r"pid[= ](?P<pid>\d+)")
+_BANNER_RANK = re.compile(r"(?<![A-Za-z_])(?:global_)?(?:rank|RANK)[\"']?[=: ]+(?P<rank>\d+)")
+_WORLD = re.compile(r"(?:world_size|nranks|world size|WORLD_SIZE)[\"']?[=: ]+(?P<size>\d+)")
+_LOCAL = re.compile(r"(?:local_rank|LOCAL_RANK)[\"']?[=: ]+(?P<local>\d+)")
+_HOST = re.compile(r"(?:host(?:name)?|node)(?:=|[\"']: ?[\"'])(?P<host>[\w.-]+)")
+_PID = re.compile(r"pid(?:[= ]|[\"']: ?)(?P<pid>\d+)")
+_FRACTION = re.compile(
+    r"(?<![A-Za-z_])(?:[Rr]ank|[Pp]rocess)[ :=]+(?P<rank>\d+)(?: ?/ ?|,? size[ :=]+)(?P<size>\d+)\b(?! ?[/%])"
+)
+_JSON = re.compile(r"^\{.{0,1000}?\"(?:global_)?rank\": ?(?P<rank>\d+)\b")
+_JSON_LINES = re.compile(_JSON.pattern, re.MULTILINE)
+_ACCELERATE = re.compile(r"^Process index: (?P<rank>\d+)$")
+_JAX = re.compile(r"\bprocess_(?:id|index)[ :=]+(?P<rank>\d+),? num_processes[ :=]+(?P<size>\d+)")
+_TENSORFLOW = re.compile(r"task_type = 'worker', task_id = (?P<rank>\d+), num_workers = (?P<size>\d+)")
 _OF = re.compile(
     r"\brank (?P<rank>\d+) of (?P<size>\d+)(?: on (?P<host>[A-Za-z][\w.-]*))?(?:,? pid (?P<pid>\d+))?(?:,? local rank (?P<local>\d+))?"
 )
@@ -51,9 +62,15 @@ def nccl_process(text: str) -> tuple[str, int] | None:
     return (found["host"], int(found["pid"])) if found else None
 
 
+def rank_of_record(text: str) -> int | None:
+    """The rank that a line of JSON says it is from, or None."""
+    found = _JSON.match(text)
+    return int(found["rank"]) if found else None
+
+
 def may_introduce(text: str) -> bool:
     """Whether `introduce` may find something in a line: quick, and seldom wrong."""
-    return any(word in text for word in _WORDS) or text.startswith("#")
+    return any(word in text for word in _WORDS) or text[:1] in ("#", "{") or _FRACTION.search(text) is not None
 
 
 def introducing(lines: Sequence[str]) -> frozenset[int]:
@@ -67,6 +84,8 @@ def introducing(lines: Sequence[str]) -> frozenset[int]:
             line = bisect_right(ends, at)
             found.add(line)
             at = text.find(word, ends[line])
+    for form in (_FRACTION, _JSON_LINES):
+        found.update(bisect_right(ends, one.start()) for one in form.finditer(text))
     return frozenset(found)
 
 
@@ -84,6 +103,10 @@ def introduce(text: str) -> Introduction | None:
         return Introduction(int(found["rank"]), None, found["host"], int(found["device"]), int(found["pid"]))
     if "spawned with" in text and (found := _SPAWNED.search(text)):
         return Introduction(local_rank=int(found["local"]), pid=int(found["pid"]))
+    if "rocess" in text and (found := _ACCELERATE.search(text)):
+        return Introduction(int(found["rank"]))
+    if "num_" in text and (found := _JAX.search(text) or _TENSORFLOW.search(text)):
+        return Introduction(int(found["rank"]), int(found["size"]))
     process = nccl_process(text)
     if process and (found := _NCCL_INIT.search(text)):
         bus = found["bus"]
@@ -96,13 +119,22 @@ def introduce(text: str) -> Introduction | None:
     if process:
         return Introduction(host=process[0], pid=process[1])
     world, rank = _WORLD.search(text), _BANNER_RANK.search(text)
-    if world and rank:
-        local, host, pid = _LOCAL.search(text), _HOST.search(text), _PID.search(text)
-        return Introduction(
-            int(rank["rank"]), int(world["size"]), host["host"] if host else None,
-            int(local["local"]) if local else None, int(pid["pid"]) if pid else None,
-        )  # fmt: skip
+    if rank and world:
+        return _banner(text, int(rank["rank"]), int(world["size"]))
+    if found := _FRACTION.search(text):
+        size = int(found["size"])
+        return _banner(text, int(found["rank"]), size) if int(found["rank"]) < size else None
+    if text[:1] == "{" and (found := _JSON.match(text)):
+        return _banner(text, int(found["rank"]), None)
     return None
+
+
+def _banner(text: str, rank: int, size: int | None) -> Introduction:
+    local, host, pid = _LOCAL.search(text), _HOST.search(text), _PID.search(text)
+    return Introduction(
+        rank, size, host["host"] if host else None, int(local["local"]) if local else None,
+        int(pid["pid"]) if pid else None,
+    )  # fmt: skip
 
 
 def _int(text: str | None) -> int | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from knowledge.catalogue import Catalogue
+from knowledge.reading import numbering
 from knowledge.reading.bundle import Bundle, Source
 from knowledge.reading.evidence import CaseEvidence, Process
 from knowledge.reading.exits import number_attempts
@@ -73,6 +74,7 @@ class _Reading:
         if workers() == 1 or total < 2 or sum(self._sizes) <= LARGE:
             told = self._learn(range(total))
             case.meet(told.heads)
+            numbering.number(self._rosters, case)
             case.absorb(self._read(range(total), ()).lines)
             return
         waiting = {number for number, source in enumerate(case.sources) if source.kind is SourceKind.RANK}
@@ -84,6 +86,7 @@ class _Reading:
                 learned += told.rosters
             for number, roster in zip(asked, learned, strict=True):
                 self._rosters[number] = roster
+        numbering.number(self._rosters, case)
         self._catalogue.scanner.literals.prepare()
         read: list[Source] = []
         for told in in_shares(lambda part: self._read(part, waiting), self._sizes, meanwhile):

@@ -27,6 +27,7 @@ _POD_IN_LIST = re.compile(r"^(?P<pod>[a-z0-9][a-z0-9.-]+) +\d+/\d+ +[A-Z]\w+ ")
 _POD_IN_NAME = re.compile(r"describe[-_](?P<pod>[a-z0-9][\w.-]*?)\.(?:txt|log|ya?ml)$")
 _HOST_OF_POD = re.compile(r"Successfully assigned (?:[\w-]+/)?(?P<pod>[\w.-]+) to (?P<node>[\w.-]+)")
 _STARTED = "Started container"  # the kubelet's event
+_NODE_RANK = re.compile(r"\b(?:NODE_RANK|node[_-]rank|machine_rank)[= ]+(?P<node>\d{1,5})\b")
 _HEAD = 160  # characters in which a line may tell its own rank
 
 KINDS_OF_RANKS = (SourceKind.RANK, SourceKind.COMBINED, SourceKind.LAUNCHER, None)
@@ -43,6 +44,8 @@ class Roster:
         self._by_pid: dict[int, int] = {}
         self._by_local: dict[int, set[int]] = {}
         self._locals = 0  # local ranks seen in front of lines
+        self.speaks_for_many = False  # ranks introduce themselves in it, more than one
+        self.node_rank: int | None = None  # the number of this source's node among the job's
         self._pids: dict[int, list[int]] = {}  # by rank, in order: a new one is a new attempt
         found = _POD_IN_NAME.search(source.name)
         self._pod = found["pod"] if found and found["pod"] not in ("pods", "pod", "job", "jobs") else None
@@ -71,7 +74,10 @@ class Roster:
                 case.pod_nodes[found["pod"]] = found["node"]
             if number in introducing and identity.may_introduce(text) and (who := identity.introduce(text)):
                 self._meet(who, prefix, text, case, ranks, hosts)
+        nodes = {int(found["node"]) for line in lines[:200] if (found := _NODE_RANK.search(line))}
+        self.node_rank = nodes.pop() if len(nodes) == 1 else None
         self.source.kind = recognise(self.source, lines, ranks, self.habits)
+        self.speaks_for_many = len(ranks) > 1
         if len(ranks) > 1:
             self.source.rank = None
         elif len(ranks) == 1 and (self.source.kind is SourceKind.RANK or siblings > 1):
@@ -157,6 +163,8 @@ class Roster:
             return self._by_pid.get(process[1])
         if _AGENT.match(text):
             return None
+        if text[:1] == "{" and (recorded := identity.rank_of_record(text)) is not None:
+            return recorded
         head = text[:_HEAD]
         found = _INLINE_RANK.search(head) if "ank" in head else None
         if found and "local_rank" not in head:
@@ -169,6 +177,15 @@ class Roster:
         if pid is not None and pid in self._by_pid:
             return self._by_pid[pid]
         return self._of_local(local) if local is not None else None
+
+    @property
+    def nameless_locals(self) -> int:
+        """Local ranks in front of its lines, where nothing in it tells which ranks these are; else 0."""
+        return 0 if self._by_local else self._locals
+
+    def be_node(self, first: int, size: int) -> None:
+        """Take the local ranks of this source for the ranks from `first` on."""
+        self._by_local = {local: {first + local} for local in range(size)}
 
     def _of_local(self, local: int) -> int | None:
         """The rank with a local rank, where this source holds one node only."""

@@ -1,0 +1,71 @@
+"""Ranks that only the names of files or the numbers of nodes tell: by what others of the same kind show them to mean."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from knowledge.reading.evidence import CaseEvidence, Process
+from knowledge.reading.roster import Roster
+from knowledge.signature import SourceKind
+
+_NUMBER = re.compile(r"\d{1,6}")
+_ENOUGH = 2  # files whose rank is known and equals a number in their name, from which the others' names are believed
+
+
+def number(rosters: Sequence[Roster], case: CaseEvidence) -> None:
+    """Give ranks to sources that nobody introduces himself in. `rosters` have learned their heads."""
+    _by_names(rosters, case)
+    _by_nodes(rosters, case)
+
+
+def _by_names(rosters: Sequence[Roster], case: CaseEvidence) -> None:
+    """`worker-2.log` is rank 2 where `worker-0.log` and `worker-1.log` are ranks 0 and 1 by their own words, or where the
+    numbers are just those of all ranks.
+    """
+    families: dict[str, list[tuple[Roster, list[int]]]] = {}
+    for roster in rosters:
+        source = roster.source
+        if source.kind in (SourceKind.RANK, None) and not roster.speaks_for_many and not roster.nameless_locals:
+            numbers = [int(found[0]) for found in _NUMBER.finditer(source.name)]
+            families.setdefault(_NUMBER.sub("#", source.name), []).append((roster, numbers))
+    for members in families.values():
+        nameless = [(roster, numbers) for roster, numbers in members if roster.source.rank is None]
+        if not nameless or len(members) < _ENOUGH:
+            continue
+        position = _position(members, case.world_size)
+        if position is None:
+            continue
+        for roster, numbers in nameless:
+            roster.source.rank, roster.source.kind = numbers[position], SourceKind.RANK
+            case.processes.setdefault(numbers[position], Process(numbers[position], host=roster.source.host))
+
+
+def _position(members: Sequence[tuple[Roster, list[int]]], world_size: int | None) -> int | None:
+    """Which number in the names is the rank."""
+    for position in range(len(members[0][1])):
+        told = [numbers[position] for _, numbers in members]
+        known = [
+            (numbers[position], roster.source.rank) for roster, numbers in members if roster.source.rank is not None
+        ]
+        agree = all(number == rank for number, rank in known)
+        everyone = set(told) == set(range(world_size or 0))
+        if len(set(told)) == len(told) and agree and (len(known) >= _ENOUGH or everyone):
+            return position
+    return None
+
+
+def _by_nodes(rosters: Sequence[Roster], case: CaseEvidence) -> None:
+    """Local ranks are ranks of a node whose number its log tells, where all nodes have equally many."""
+    nameless = [roster for roster in rosters if roster.nameless_locals and roster.node_rank is not None]
+    size = max((roster.nameless_locals for roster in nameless), default=0)
+    nodes = {roster.node_rank for roster in nameless}
+    if not size or len(nodes) != len(nameless) or (case.world_size and case.world_size % size):
+        return
+    for roster in nameless:
+        first = (roster.node_rank or 0) * size
+        roster.be_node(first, size)
+        for rank in range(first, first + size):
+            known = case.processes.setdefault(rank, Process(rank))
+            known.host = known.host or roster.source.host
+            known.local_rank = rank - first
