@@ -40,6 +40,7 @@ def compress(ranks: Iterable[int]) -> str:
 
 
 def bus_key(bus: str) -> str:
-    """The comparable part of a PCI address: `00000000:1B:00.0`, `0000:1b:00` and `1b:00` are one address."""
+    """The comparable part of a PCI address: `00000000:1B:00.0`, `0000:1b:00` and `1b:00` are one address, `0009:1b:00` another."""
     parts = bus.lower().split(".")[0].split(":")
-    return ":".join(parts[-2:])
+    domain = parts[-3].lstrip("0") if len(parts) > 2 else ""
+    return ":".join([*([domain] if domain else []), *parts[-2:]])

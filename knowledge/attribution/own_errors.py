@@ -118,6 +118,8 @@ def _ended_by_themselves(view: CaseView, lead: Own) -> list[int]:
         rank: ended for rank, ended in view.exits.items() if ended.code not in (0, -15, 143) and not view.suffered(rank)
     }
     first = [rank for rank, each in ended.items() if each.first]
+    if len(first) > 1:  # one agent a node: the one that speaks in the same stream
+        first = [rank for rank in first if ended[rank].place.source == lead.place.source] or first
     word = any(
         each.place.source == lead.place.source and each.place.order == lead.place.order for each in ended.values()
     )

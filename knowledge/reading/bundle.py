@@ -60,7 +60,8 @@ _NO_HOST = re.compile(
 _NUMBER = re.compile(r"\d+")
 
 
-_OF_ONE_HOST = (SourceKind.KERNEL, SourceKind.NODE)
+OF_ONE_HOST = (SourceKind.KERNEL, SourceKind.NODE)
+"""Kinds of source in which a node speaks, not its ranks."""
 
 
 @dataclass(slots=True, eq=False)
@@ -145,7 +146,7 @@ def _place(sources: Sequence[Source], nodes: Collection[str]) -> None:
     for above, within in folders.items():
         folder, shape = above.rpartition("/")[2], _NUMBER.sub("#", above)
         numbered = "#" in shape.rpartition("/")[2]
-        of_one = any(source.kind in _OF_ONE_HOST and source.host is None for source in within)
+        of_one = any(source.kind in OF_ONE_HOST and source.host is None for source in within)
         if folder in nodes or (numbered and (of_one or shapes[shape] > 1)):
             for source in within:
                 if source.host is None:

@@ -112,7 +112,7 @@ def introduce(text: str) -> Introduction | None:
         bus = found["bus"]
         return Introduction(
             int(found["rank"]), int(found["size"]), process[0], int(found["device"]), process[1],
-            f"0000:{bus[:-3].zfill(2)}:00" if bus and len(bus) > 3 else None,
+            f"{bus[:-5].zfill(4)}:{bus[-5:-3].zfill(2)}:00" if bus and len(bus) > 3 else None,
         )  # fmt: skip
     if process and (found := _BOOTSTRAP.search(text)):
         return Introduction(host=process[0], pid=process[1], address=found["ip"], interface=found["interface"])

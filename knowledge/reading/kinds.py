@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from knowledge.reading.bundle import Source
 from knowledge.reading.prefixes import Habits
+from knowledge.reading.syslog import is_journal, is_kernel_line
 from knowledge.signature import SourceKind
 
 _KERNEL = re.compile(
@@ -27,6 +28,10 @@ def recognise(source: Source, lines: Sequence[str], ranks: Counter[int], habits:
     if total:
         if sum(line[0] in _CAPITALS_AND_BRACKETS and bool(_KERNEL.match(line)) for line in content) > total * 0.6:
             return source.kind if source.kind is SourceKind.NODE else SourceKind.KERNEL
+        if content[0][0].isdigit() and sum(map(is_kernel_line, content)) > total * 0.6:
+            return source.kind if source.kind is SourceKind.NODE else SourceKind.KERNEL
+        if source.kind is None and is_journal(content):
+            return SourceKind.NODE
         if any(_KUBERNETES.match(line) for line in content[:20]):
             return SourceKind.KUBERNETES
         if sum(line[0] == "[" and bool(_SLURMCTLD.match(line)) for line in content) > total * 0.5:

@@ -9,6 +9,7 @@ from concurrent.futures import Executor
 
 from knowledge.catalogue import Catalogue
 from knowledge.reading import exits
+from knowledge.reading.bundle import OF_ONE_HOST
 from knowledge.reading.evidence import CaseEvidence, Exit, Hit, Place, Process, Pulse, RankStory
 from knowledge.reading.marks import ENDS, FINISHED, STACK, STARTS, TRACEBACK
 from knowledge.reading.pods import PodReader
@@ -17,6 +18,7 @@ from knowledge.reading.progress import says_finished, says_got_over, step_of
 from knowledge.reading.regions import MANY_RANKS, ONE_RANK, Region, read_regions
 from knowledge.reading.roster import KINDS_OF_RANKS, Roster
 from knowledge.reading.stacks import StackReader
+from knowledge.reading.syslog import host_of_line
 from knowledge.reading.text import lines_of, pieces
 from knowledge.reading.tracebacks import TracebackReader
 from knowledge.scanning import Candidate, speakers
@@ -167,6 +169,8 @@ class StreamReader:
             self._look_for_time(self._place(line, at, rank, prefix), rank)
         if self._source.kind is SourceKind.KUBERNETES:
             prefix.host = self._roster.pod_of(text, self._found)
+        elif self._source.kind in OF_ONE_HOST:
+            prefix.host = host_of_line(line)
         if not watched and self._of_ranks:
             finished = finished and says_finished(text)
             self._plain[rank].append((line, at, self._order, (prefix, text), finished))
