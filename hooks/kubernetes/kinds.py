@@ -48,6 +48,7 @@ class Kind:
     index_labels: tuple[str, ...] = ()  # a pod's number in its group; several count like digits
     groups: Callable[[Object], Groups] = lambda _: ()
     no_ranks: tuple[str, ...] = ()  # groups that launch or serve and train nothing
+    launching: tuple[str, ...] = ("launcher",)  # groups of such pods that print what pods elsewhere say
     attempt: tuple[str, ...] = ()  # below status: how often it was started again
     attempt_label: str = ""  # the same on a pod, as it was when the pod was made
     slots: tuple[str, ...] = ()  # below spec: ranks of a pod
@@ -169,12 +170,14 @@ KINDS: tuple[Kind, ...] = (
             stopped=("STOPPED", "Suspended", "Suspending"), again=("Retrying",),
             at=("jobStatus", "jobDeploymentStatus"),
         ),
-        selector="ray.io/cluster={cluster}", group_labels=("ray.io/node-type",), no_ranks=("head", "worker"),
+        selector="ray.io/cluster={cluster}", group_labels=("ray.io/node-type",), no_ranks=("head", "worker", ""),
+        launching=("head", ""),
         attempt=("failed",),
     ),
     Kind(
         "ray.io", ("v1", "v1alpha1"), "rayclusters", "RayCluster", Rules(stopped=("suspended",), at=("state",)),
-        selector="ray.io/cluster={name}", group_labels=("ray.io/node-type",), no_ranks=("head", "worker"),
+        selector="ray.io/cluster={name}", group_labels=("ray.io/node-type",), no_ranks=("head", "worker", ""),
+        launching=("head", ""),
         only_labelled=True,
     ),
     Kind(

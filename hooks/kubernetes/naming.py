@@ -45,7 +45,7 @@ class Naming:
     def name(self, seat: Seat, run: Run) -> str:
         """`gpu-n17/rank-3.llm-worker-2.pytorch.log`: a rank's number only where the pod holds one rank."""
         container, nth = run
-        if seat.group == "launcher" and seat.number is None:
+        if seat.launches:
             what = "launcher"
         elif seat.rank is not None and container == main_container(seat.pod):
             what = f"rank-{seat.rank}"

@@ -26,6 +26,7 @@ class Seat:
     group: str
     number: int | None
     ranks: int  # how many it holds, at least 1 where it has a number
+    launches: bool = False  # its log holds the words of others
 
     @property
     def name(self) -> str:
@@ -89,7 +90,8 @@ def seat(kind: Kind, item: Object, pods: Sequence[Object]) -> Seating:
             number = _from_environment(pod)
         if number is None and len(pods) == 1 and group not in quiet:
             number = 0
-        seats.append(Seat(pod, group, number, _slots(kind, item) or ranks_in(pod)))
+        launches = number is None and group in kind.launching
+        seats.append(Seat(pod, group, number, _slots(kind, item) or ranks_in(pod), launches))
     seats.sort(key=lambda each: (each.number is None, each.number or 0, each.made, each.name))
     return Seating(seats, *_shape(seats, first))
 

@@ -12,7 +12,7 @@ from knowledge.attribution.troubles import OF_THE_GROUP, Own
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Frame, Place
-from knowledge.signature import Scope
+from knowledge.signature import Scope, SourceKind
 
 _TAIL = 60  # lines in which the rest of an exception may stand, such as a worker's own traceback
 _DATA_FRAMES = ("data", "loader", "collate", "sample", "dataset", "batch", "token")
@@ -94,6 +94,8 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
     hosts = view.hosts_of(ranks)
     if not ranks and (host := _host_named(owns, lead)):
         ranks, hosts, reason = view.ranks_on(host), [host], "an error in a stream of many ranks, and it names the host"
+    if not ranks and not hosts and (host := _written_in_pod(view, [own for own in owns if own.key == lead.key])):
+        hosts, reason = [host], "an error that was written in one pod alone"
     hypothesis.ranks, hypothesis.hosts, hypothesis.reason = ranks, hosts, reason
     hypothesis.score -= 0.05 if ranks else 0.1
     if len(ranks) == 1 and ranks == began:
@@ -109,6 +111,19 @@ def _host_named(owns: list[Own], lead: Own) -> str | None:
         return None
     named = {own.hit.captures.get("host") for own in owns if own.hit and own.key == lead.key} - {None}
     return named.pop() if len(named) == 1 else None
+
+
+def _written_in_pod(view: CaseView, owns: list[Own]) -> str | None:
+    """The host of the only pod in which an error was written, by the address in front of its lines or by whose log it is."""
+    hosts = {own.place.host for own in owns}
+    (host,) = hosts if len(hosts) == 1 else (None,)
+    if host is None or host in view.nodes_by_address:
+        return host
+    logs = [own.place.source for own in owns]
+    own_log = all(
+        log.kind is not SourceKind.LAUNCHER and any(pod in log.name for pod in view.case.pods) for log in logs
+    )
+    return host if own_log else None
 
 
 def _ended_by_themselves(view: CaseView, lead: Own) -> list[int]:

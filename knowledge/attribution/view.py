@@ -143,6 +143,8 @@ class CaseView:
         pod = self.case.pods.get(host)
         if pod and pod.ranks is not None:
             return list(pod.ranks)
+        if within := self._in_pods(host):
+            return within
         if host in self._by_host:
             return self._by_host[host]
         other = self._aliases.get(host)
@@ -153,17 +155,30 @@ class CaseView:
             (ranks for name, ranks in self._by_host.items() if name.split(".")[0] == short and not short.isdigit()), []
         )
 
+    def _in_pods(self, host: str) -> list[int]:
+        """The ranks that call their host by the name or address of a pod that is `host`, or runs on it."""
+        pods = [pod for pod in self.case.pods.values() if host in (pod.name, pod.node, pod.address)]
+        names = dict.fromkeys(name for pod in pods for name in (pod.name, pod.address) if name)
+        return sorted(rank for name in names for rank in self._by_host.get(name, ()))
+
     @cached_property
     def hosts(self) -> list[str]:
         """Hosts that ranks are known to live on."""
         return list(self._by_host)
 
     def node_under(self, host: str) -> str | None:
-        """The node that a pod ran on, where the scheduler or the events tell."""
+        """The node that a pod, by its name or address, ran on, where the scheduler or the events tell."""
         if host in self.case.pod_nodes:
             return self.case.pod_nodes[host]
+        if host in self.nodes_by_address:
+            return self.nodes_by_address[host]
         other = self._aliases.get(host)
         return other if other in self.case.job.nodes and host not in self.case.job.nodes else None
+
+    @cached_property
+    def nodes_by_address(self) -> dict[str, str]:
+        """Nodes by the addresses of the pods on them."""
+        return {pod.address: pod.node for pod in self.case.pods.values() if pod.address and pod.node}
 
     def hosts_of(self, ranks: Iterable[int]) -> list[str]:
         """The hosts of some ranks, each once, in order."""

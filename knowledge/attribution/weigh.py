@@ -165,6 +165,11 @@ def _localise(view: CaseView, one: Hypothesis, all_of_them: Sequence[Hypothesis]
             one.ranks = _struck(view, other.ranks) if not _of_node(one) else other.ranks
             one.hosts = one.hosts or other.hosts
             one.proofs.extend(other.proofs[:2])
+    if one.cause in _VAGUE and not one.ranks and not one.hosts:
+        ended = [other for other in all_of_them if other.kind == "containers" and other is not one]
+        if len(ended) == 1 and len(ended[0].hosts) == 1:  # the one pod that ended so is where somebody was lost
+            one.hosts = ended[0].hosts
+            one.proofs.extend(ended[0].proofs[:1])
 
 
 def _struck(view: CaseView, ranks: Sequence[int]) -> Sequence[int]:

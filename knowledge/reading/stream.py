@@ -338,6 +338,8 @@ class StreamReader:
             known = self._processes.get(rank)
             if known and known.host:
                 return known.host
+            if self._source.kind is SourceKind.LAUNCHER and self._source.folder_host:
+                return None  # that is where the launcher ran
         return self._source.host
 
     def _name_ranks(self, text: str) -> None:

@@ -44,7 +44,7 @@ async def test_it_is_told_once_when_it_fails_with_its_reason_and_the_rank(
     verdict = told.diagnose(tmp_path)
     assert verdict.cause.id == "app-exception"
     assert verdict.initiating.ranks == ([] if shape.rank is None else [shape.rank])
-    assert verdict.initiating.hosts == ([] if shape.rank is None else [f"gpu-n{shape.at}"])
+    assert verdict.initiating.hosts == [f"gpu-n{shape.at}"]
 
 
 @EACH
