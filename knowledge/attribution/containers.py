@@ -1,4 +1,4 @@
-"""How pods' containers ended: init containers that failed, and pods of which nothing but an exit code is left."""
+"""How pods' containers ended: init containers and sidecars that failed, and pods of which only an exit code is left."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Ended, Place, Pod
-from knowledge.reading.pods import first_of
+from knowledge.reading.pods import began_at, first_of, is_torn_down
 
 _NO_SIGNAL = {126: "launch-failed", 127: "launch-failed"}
 _BY_REASON = {
@@ -25,6 +25,7 @@ _MOST_NAMED = 4
 def propose(view: CaseView) -> Iterator[Hypothesis]:
     """One hypothesis for each way in which init containers failed, and one for each in which pods ended."""
     yield from _init_containers(view)
+    yield from _asides(view)
     yield from _pods(view)
 
 
@@ -63,14 +64,32 @@ def _last_words(view: CaseView, pod: Pod, container: str) -> list[Place]:
     ]
 
 
+def _asides(view: CaseView) -> Iterator[Hypothesis]:
+    """Containers that failed their pod although the one that trains ended well: to Kubernetes the whole pod failed."""
+    found = [(pod, ended) for pod in view.case.pods.values() if (ended := pod.failed_aside)]
+    if not found:
+        return
+    (pod, ended), container = found[0], found[0][1].container
+    yield Hypothesis(
+        cause="sidecar-failed", score=0.8, whole_job=len(found) > 1,
+        ranks=[] if len(found) > 1 else view.ranks_on(pod.name), hosts=[] if len(found) > 1 else [pod.host],
+        reason=f"the container that trains ended well, and {container} beside it with {describe(ended.code)}",
+        said=f"Training ended well; container {container} beside it in {_named([each.name for each, _ in found])} ended with "
+        f"{describe(ended.code)}, for which Kubernetes calls the pod failed.",
+        proofs=[Proof(each.place, Role.ROOT) for _, each in found[:2]],
+    )  # fmt: skip
+
+
 def _pods(view: CaseView) -> Iterator[Hypothesis]:
     """Pods that hold several ranks, or nobody knows which: how the container that trains ended."""
     pods = [pod for pod in view.case.pods.values() if _open(view, pod)]
-    first = first_of(view.case.pods.values())
+    first, since = first_of(view.case.pods.values()), began_at(view.case.pods.values())
     groups: dict[int, list[tuple[Pod, Ended]]] = {}
     for pod in pods:
         ended = pod.ended
-        if ended and ended.code not in _STOPPED and (ended.code != 1 or pod is first):
+        if ended is None or ended.code in _STOPPED or is_torn_down(ended, since):
+            continue
+        if ended.code != 1 or pod is first:
             groups.setdefault(ended.code, []).append((pod, ended))
     for code, found in groups.items():
         began = [each for each in found if each[0] is first]

@@ -18,10 +18,33 @@ _UNROUTABLE = ("169.254.", "127.", "172.17.", "192.168.122.")
 
 def propose(view: CaseView) -> Iterator[Hypothesis]:
     """Only for jobs that never made a step."""
-    if view.pulse.count or not (view.waiting or view.bereft):
+    if view.pulse.count:
+        return
+    yield from _no_address(view)
+    if not (view.waiting or view.bereft):
         return
     yield from _wrong_interface(view)
     yield from _blocked(view)
+
+
+def _no_address(view: CaseView) -> Iterator[Hypothesis]:
+    """Ranks say that they offer each other an address that only their own host can reach, and then cannot connect."""
+    hits = [hit for hit in view.case.hits if hit.place.attempt == view.attempt]
+    own = [hit for hit in hits if hit.signature.id == "gloo-loopback-fallback"]
+    failed = [
+        hit for hit in hits if "wrong-interface" in hit.signature.explained_by and hit.signature.cause == "peer-lost"
+    ]
+    if not own or not failed or len(view.hosts) == 1:
+        return
+    yield Hypothesis(
+        cause="wrong-interface", score=0.86, whole_job=True,
+        reason="ranks offer each other the loopback address, and none could connect to another",
+        proofs=[
+            *(Proof(hit.place, Role.ROOT, hit.signature.id) for hit in own[:2]),
+            *(Proof(hit.place, Role.CASCADE, hit.signature.id) for hit in failed[:1]),
+        ],
+        signature=own[0].signature, captures=own[0].captures,
+    )  # fmt: skip
 
 
 def _subnet(address: str) -> str:

@@ -97,18 +97,33 @@ def _of_followers(view: CaseView) -> Iterator[Hypothesis]:
     ended = [
         hit
         for hit in view.case.hits
-        if hit.signature.role is SignatureRole.CASCADE
+        if _tells_of_others(hit)
         and hit.signature.cause in _WAITERS
         and hit.place.rank is not None
         and hit.place.attempt == view.attempt
         and not view.survived(hit.place)
         and not view.handled(view.stories[hit.place.rank], hit.place, hit.place.order)
     ]
+    if any(view.stories[hit.place.rank].finished for hit in ended if hit.place.rank is not None):
+        return
     if ended:
         lead = ended[0]
         yield Hypothesis(
             cause=lead.signature.cause, score=0.42, reason="ranks ended by it, and nothing that was read says what began it",
             proofs=[Proof(hit.place, Role.CASCADE, hit.signature.id) for hit in ended[:3]], signature=lead.signature,
             captures=lead.captures, whole_job=True,
-            missing=["What began it: the logs of all ranks with NCCL_DEBUG=WARN, and the kernel logs of their hosts."],
+            missing=[_WHO_STOPPED if lead.signature.cause == "terminated" else _WHAT_BEGAN],
         )  # fmt: skip
+
+
+_WHAT_BEGAN = "What began it: the logs of all ranks with NCCL_DEBUG=WARN, and the kernel logs of their hosts."
+_WHO_STOPPED = (
+    "Who sent SIGTERM: the scheduler's word for the job's end (`sacct -j JOB -o State,Reason,ExitCode`, `kubectl describe pod`), "
+    "and the launcher's output."
+)
+
+
+def _tells_of_others(hit: Hit) -> bool:
+    """Whether a rank says by this line that it ended by others' doing: a peer's failure, or a stop from outside."""
+    stopped = hit.signature.role is SignatureRole.TEARDOWN and hit.signature.cause == "terminated"
+    return stopped or hit.signature.role is SignatureRole.CASCADE

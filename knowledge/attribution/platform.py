@@ -8,6 +8,7 @@ from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit
+from knowledge.reading.roster import KINDS_OF_RANKS
 from knowledge.signature import Scope, SignatureRole, SourceKind
 from knowledge.tables.exits import Kind, job_state, job_states
 
@@ -47,11 +48,31 @@ def job_hits(view: CaseView) -> list[Hit]:
         and hit.place.attempt in (view.attempt, 0)
         and not view.survived(hit.place)
         and not placed_later(view, hit)
+        and not _outlived(view, hit)
     ]
 
 
+_GRACE = 900.0  # seconds that the scheduler may leave a job after it told it to stop
+
+
+def _outlived(view: CaseView, hit: Hit) -> bool:
+    """Whether the source of a stop of the whole job goes on long after it: the job was started again, into the same file."""
+    stop = hit.place
+    if stop.seconds is None or hit.signature.scope is not Scope.JOB or stop.source.kind not in KINDS_OF_RANKS:
+        return False
+    seen = [view.pulse.last, *(other.place for other in view.case.hits), *(ended.place for ended in view.case.exits)]
+    seen += [place for story in view.stories.values() for place in (story.last, *story.words)]
+    return any(
+        place.order > stop.order and place.seconds is not None and place.seconds > stop.seconds + _GRACE
+        for place in seen
+        if place is not None and place.source == stop.source
+    )
+
+
 def placed_later(view: CaseView, hit: Hit) -> bool:
-    """Whether a pod that found no node, or did not get its image, at first, found and got it in the end."""
+    """Whether a pod came to a good end after all, or found a node or got its image, which it had not at first."""
+    if hit.place.source.kind is SourceKind.KUBERNETES and hit.place.host in view.case.pods_done:
+        return True
     got = {"unschedulable": {*view.case.pod_nodes, *view.case.pods_started}, "image-pull": view.case.pods_started}
     return hit.place.host in got.get(hit.signature.cause, ())
 

@@ -180,6 +180,14 @@ class Pod:
         return next((ended for ended in self.ends if ended.init and not ended.serving and ended.code != 0), None)
 
     @property
+    def failed_aside(self) -> Ended | None:
+        """The container that failed the pod although the one that trains ended well."""
+        if self.ended is None or self.ended.code != 0:
+            return None
+        aside = (ended for ended in self.ends if not ended.init and ended.container != self.main)
+        return next((ended for ended in aside if ended.code != 0), None)
+
+    @property
     def ended(self) -> Ended | None:
         """How the container that trains ended."""
         return next((ended for ended in self.ends if not ended.init and ended.container == self.main), None)
@@ -299,6 +307,7 @@ class CaseEvidence:
     words: dict[str, list[Place]] = field(default_factory=dict)  # by source: the last ones of nobody known
     pods: dict[str, Pod] = field(default_factory=dict)  # by name, as they are described
     pods_started: set[str] = field(default_factory=set)  # of which a container ran
+    pods_done: set[str] = field(default_factory=set)  # that came to a good end
     interfaces: dict[str, tuple[str, str]] = field(default_factory=dict)  # host → network interface and its address
     pulses: dict[int, Pulse] = field(default_factory=dict)  # by attempt
     dumps: list[tuple[Source, Dump]] = field(default_factory=list)  # of flight recorders
@@ -346,6 +355,7 @@ class CaseEvidence:
         self.exits += other.exits
         self.pod_nodes.update(other.pod_nodes)
         self.pods_started |= other.pods_started
+        self.pods_done |= other.pods_done
         self.pods.update(other.pods)
         self.words.update(other.words)
         self.bytes += other.bytes

@@ -24,6 +24,7 @@ _ACCELERATORS = re.compile(r"^ {6}[\w.-]+/(?:gpu|mig-[\w.-]+|neuron|neuroncore|t
 _RANK = re.compile(r"^ {6}RANK: +(?P<rank>\d{1,7})$")
 _INDEX = re.compile(r"\bbatch\.kubernetes\.io/job-completion-index[=:] *(?P<index>\d{1,7})\b")
 _ONE_OF_MANY_JOBS = "jobset.sigs.k8s.io/"  # whose pods are counted anew in each
+_NOBODY_KNOWS = "ContainerStatusUnknown"  # with 137 for a code, whatever happened
 _MOST_IN_POD = 1024
 _RANGE = re.compile(r"^(?P<first>\d{1,7})(?:-(?P<last>\d{1,7}))?$")
 
@@ -119,6 +120,8 @@ class PodReader:
         elif name == "Exit Code" and re.fullmatch(r"-?\d{1,10}", value):
             if self._state == "Last State" and not self._waiting:
                 return  # it was started again since
+            if self._reason == _NOBODY_KNOWS:
+                return
             code = int(value)
             signal = signal_of(code)
             self._ended = Ended(
@@ -164,15 +167,33 @@ def first_of(pods: Iterable[Pod]) -> Pod | None:
     return next(pod for pod, _ in ended if pod.name == times[0][1])
 
 
+def is_torn_down(ended: Ended, began: float | None) -> bool:
+    """Whether a container was killed when the grace time was over in which it should have stopped, as others had failed.
+
+    `began` is when the first container of any pod ended badly, in seconds since the epoch.
+    """
+    late = began is not None and ended.seconds is not None and ended.seconds > began + CLOCKS
+    return ended.code == -9 and ended.reason != "OOMKilled" and late
+
+
+def began_at(pods: Iterable[Pod]) -> float | None:
+    """When the first of the containers that train ended badly, in seconds since the epoch."""
+    ends = [end for pod in pods if (end := pod.ended) and end.code not in (0, -15)]
+    return min((end.seconds for end in ends if end.seconds is not None), default=None)
+
+
 def exits_of(pods: Iterable[Pod], attempt: int) -> list[Exit]:
     """How ranks ended that have a pod of their own, in the last attempt; not where two pods claim to be one rank's."""
     pods = list(pods)
+    since = began_at(pods)
     claims = Counter(rank for pod in pods for rank in pod.ranks or ())
     first = first_of(pods)
     found = []
     for pod in pods:
         ended = pod.ended
         if ended is None or pod.ranks is None or len(pod.ranks) != 1 or claims[pod.ranks[0]] != 1:
+            continue
+        if is_torn_down(ended, since):
             continue
         ended.place.attempt, ended.place.rank, ended.place.host = attempt, pod.ranks[0], pod.host
         found.append(Exit(ended.place, ended.code, pod.ranks[0], host=pod.host, first=pod is first, by="kubernetes"))

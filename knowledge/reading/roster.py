@@ -24,6 +24,7 @@ _DESCRIBED = re.compile(r"^Name: +(?P<pod>[\w.-]+)$")
 _ON_NODE = re.compile(r"^Node: +(?P<node>[A-Za-z][\w.-]*)")
 _POD_IN_EVENT = re.compile(r"\bpod/(?P<pod>[\w.-]+)")
 _POD_IN_LIST = re.compile(r"^(?P<pod>[a-z0-9][a-z0-9.-]+) +\d+/\d+ +[A-Z]\w+ ")
+_POD_DONE = re.compile(r"^\S+ +(?P<ready>\d+)/\d+ +(?:Completed|Succeeded) ")
 _POD_IN_NAME = re.compile(r"describe[-_](?P<pod>[a-z0-9][\w.-]*?)\.(?:txt|log|ya?ml)$")
 _HOST_OF_POD = re.compile(r"Successfully assigned (?:[\w-]+/)?(?P<pod>[\w.-]+) to (?P<node>[\w.-]+)")
 _STARTED = "Started container"  # the kubelet's event
@@ -199,6 +200,8 @@ class Roster:
         elif self._pod and (found := _ON_NODE.match(text)):
             case.pod_nodes[self._pod] = found["node"]
         elif (found := _POD_IN_EVENT.search(text)) or (found := _POD_IN_LIST.match(text)):
+            if _POD_DONE.match(text):
+                case.pods_done.add(found["pod"])
             return self._note_start(found["pod"], text, case)
         return self._note_start(self._pod, text, case)
 
