@@ -28,6 +28,7 @@ _BY_CAUSE = {
     "quota-exceeded": Reach.OWNER,
     "pod-config": Reach.OWNER,
     "init-failed": Reach.OWNER,
+    "sidecar-failed": Reach.OWNER,
     "probe-killed": Reach.OWNER,
 }
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from hooks.kubernetes.api import Object
 from hooks.kubernetes.kinds import Kind, conditions_of, inside, number
+from hooks.kubernetes.ranks import main_container
 
 LABEL = "firstfault/watch"
 """On a bare pod, or a RayCluster of its own: watch it."""
@@ -125,8 +126,12 @@ def _when(kind: Kind, item: Object, condition: Object) -> datetime | None:
     status = item.get("status") or {}
     told = condition.get("lastTransitionTime") or inside(status, "state", "lastTransitionTime")
     if told is None and kind.kind == "Pod":
-        ends = [inside(each, "state", "terminated", "finishedAt") for each in status.get("containerStatuses") or ()]
-        told = max(filter(None, ends), default=None)
+        ends = [
+            (each.get("name"), inside(each, "state", "terminated") or {})
+            for each in status.get("containerStatuses") or ()
+        ]
+        main = [end for name, end in ends if name == main_container(item) and end.get("exitCode")]
+        told = max(filter(None, (end.get("finishedAt") for end in main or [end for _, end in ends])), default=None)
     return time_of(told or status.get("completionTime") or status.get("endTime"))
 
 

@@ -27,13 +27,15 @@ _SAYS_MORE = ("DeadlineExceeded",)
 
 @dataclass(frozen=True, slots=True)
 class Crash:
-    """A container that ended badly. One is `aside` when it only serves the one that trains."""
+    """A container that ended badly. One is `aside` when it only serves the one that trains, and `after` when that one had
+    ended before: what it ends with then says nothing."""
 
     reason: str
     exit_code: int
     signal: int | None
     finished: str
     aside: bool
+    after: bool
 
 
 def job_id(workload: Workload) -> str:
@@ -85,7 +87,11 @@ def _first_of(notes: Object, keys: Sequence[str]) -> str | None:
 def first_crash(pods: Sequence[Object]) -> Crash | None:
     """The container that ended first of those that ended badly; those that were only told to stop, or serve, come last."""
     crashes = [crash for pod in pods for crash in _crashes(pod)]
-    return min(crashes, key=lambda crash: (crash.exit_code == 143, crash.aside, crash.finished or "~"), default=None)
+    return min(crashes, key=_by_telling, default=None)
+
+
+def _by_telling(crash: Crash) -> tuple[bool, bool, bool, str]:
+    return crash.after, crash.exit_code == 143, crash.aside, crash.finished or "~"
 
 
 def in_order_of_failing(seats: Sequence[Seat]) -> list[Seat]:
@@ -112,6 +118,9 @@ def was_taken(pod: Object, gone: bool) -> bool:
 
 def _crashes(pod: Object) -> Iterator[Crash]:
     main = main_container(pod)
+    statuses = inside(pod, "status", "containerStatuses") or ()
+    ends = [inside(each, "state", "terminated", "finishedAt") for each in statuses if each.get("name") == main]
+    main_ended = str(next(filter(None, ends), "") or "")
     serving = {
         each.get("name")
         for each in inside(pod, "spec", "initContainers") or ()
@@ -127,7 +136,8 @@ def _crashes(pod: Object) -> Iterator[Crash]:
                     told = number(ended.get("signal"), 0) or (code - 128 if 128 < code < 160 else None)
                     name, when = container.get("name"), str(ended.get("finishedAt") or "")
                     aside = name in serving or (field == "containerStatuses" and name != main)
-                    yield Crash(str(ended.get("reason") or ""), code, told, when, aside)
+                    after = aside and bool(main_ended) and when >= main_ended
+                    yield Crash(str(ended.get("reason") or ""), code, told, when, aside, after)
 
 
 def _reason(ending: Ending, crash: Crash | None, pods: Sequence[Object]) -> str:

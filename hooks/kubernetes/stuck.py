@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from hooks.kubernetes.api import Object
 from hooks.kubernetes.ending import Ending, time_of
 from hooks.kubernetes.kinds import conditions_of, inside, number
+from hooks.kubernetes.ranks import main_container
 
 _WAITING = frozenset(
     "ImagePullBackOff ErrImagePull ErrImageNeverPull InvalidImageName CreateContainerConfigError CreateContainerError "
@@ -48,7 +49,7 @@ def looping(pods: Sequence[Object], seconds: float, now: datetime | None = None)
         since = time_of(inside(pod, "metadata", "creationTimestamp"))
         if since is None or (moment - since).total_seconds() < seconds or inside(pod, "metadata", "deletionTimestamp"):
             continue
-        for container in _statuses(pod):
+        for container in _holding_up(pod):
             waiting = inside(container, "state", "waiting") or {}
             restarts = number(container.get("restartCount"), 0)
             if waiting.get("reason") != _LOOP or restarts < _OFTEN or _ran(container) > _LONG:
@@ -65,7 +66,7 @@ def may_be_stuck(pod: Object, seconds: float, now: datetime | None = None) -> bo
     young = since is None or ((now or datetime.now(UTC)) - since).total_seconds() < seconds
     if young or inside(pod, "metadata", "deletionTimestamp"):
         return False
-    waits = (inside(container, "state", "waiting", "reason") == _LOOP for container in _statuses(pod))
+    waits = (inside(container, "state", "waiting", "reason") == _LOOP for container in _holding_up(pod))
     return inside(pod, "status", "phase") == "Pending" or any(waits)
 
 
@@ -86,6 +87,14 @@ def _cannot_start(pod: Object) -> tuple[str, str] | None:
 def _statuses(pod: Object) -> Iterator[Object]:
     for field in ("initContainerStatuses", "containerStatuses"):
         yield from inside(pod, "status", field) or ()
+
+
+def _holding_up(pod: Object) -> Iterator[Object]:
+    """The containers without which nothing goes on: while the one that trains runs, what serves it may crash as it likes."""
+    main = main_container(pod)
+    statuses = list(_statuses(pod))
+    trains = any(each.get("name") == main and inside(each, "state", "running") is not None for each in statuses)
+    yield from (each for each in statuses if not trains or each.get("name") == main)
 
 
 def _has_no_node(pod: Object) -> tuple[str, str] | None:

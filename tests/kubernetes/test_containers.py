@@ -120,17 +120,56 @@ async def test_the_code_of_a_rank_s_container_is_the_rank_s(
 
 async def test_the_code_of_a_container_beside_the_one_that_trains_is_nobodys(world: World, tmp_path: Path) -> None:
     made = await begun(world, {0: "step 1\n", 1: TRACEBACK})
-    beside = {"name": "a-proxy", "image": "proxy:1"}
-    await world.lab.call(
-        "PATCH", f"/api/v1/namespaces/train/pods/{made.pods[0]['metadata']['name']}",
-        {"spec": {"containers": [made.pods[0]["spec"]["containers"][0], beside]}},
-    )  # fmt: skip
+    await beside(world, made.pods[0])
     await world.lab.status(
         made.pods[0], phase="Failed", containerStatuses=[ended(139, "a-proxy"), ended(0, seconds=1)]
     )  # fmt: skip
     await world.lab.status(made.pods[1], phase="Failed", containerStatuses=[ended(1)])
     verdict = await diagnosed(world, made, tmp_path)
     assert (verdict.cause.id, verdict.initiating.ranks) == ("app-exception", [1])
+
+
+async def beside(world: World, pod: Object) -> None:
+    """A second container stands in the pod's spec, behind the one that trains."""
+    spec = {"containers": [pod["spec"]["containers"][0], {"name": "a-proxy", "image": "proxy:1"}]}
+    await world.lab.call("PATCH", f"/api/v1/namespaces/train/pods/{pod['metadata']['name']}", {"spec": spec})
+
+
+@pytest.mark.parametrize("code", [1, 137])
+async def test_a_container_that_fails_once_training_ended_well_is_named(
+    world: World, tmp_path: Path, code: int
+) -> None:
+    made = await begun(world, {0: "step 1\ntraining done\n", 1: "step 1\ntraining done\n"})
+    await beside(world, made.pods[1])
+    await world.lab.ends(made.pods[0], 0, "Completed")
+    await world.lab.status(
+        made.pods[1], phase="Failed", containerStatuses=[ended(code, "a-proxy", seconds=5), ended(0)]
+    )
+    verdict = await diagnosed(world, made, tmp_path)
+    assert (verdict.cause.id, verdict.initiating.ranks) == ("sidecar-failed", [1])
+    assert "a-proxy" in verdict.cause.summary
+
+
+@pytest.mark.parametrize(("main", "told"), [(1, 1), (143, 143)])
+async def test_what_a_container_beside_ends_with_afterwards_is_not_the_job_s_code(
+    world: World, main: int, told: int
+) -> None:
+    made = await begun(world)
+    await beside(world, made.pods[1])
+    await world.lab.status(
+        made.pods[1], phase="Failed", containerStatuses=[ended(137, "a-proxy", seconds=5), ended(main)]
+    )
+    await made.says(JOB.failed)
+    assert (await world.intake.told("llm")).job["exit_code"] == told
+
+
+async def test_a_pod_that_was_killed_once_its_grace_was_over_is_not_where_it_began(
+    world: World, tmp_path: Path
+) -> None:
+    made = await begun(world)
+    await world.lab.status(made.pods[0], phase="Failed", containerStatuses=[ended(137, seconds=30)])
+    await world.lab.status(made.pods[1], phase="Failed", containerStatuses=[ended(1)])
+    assert (await diagnosed(world, made, tmp_path)).initiating.ranks == [1]
 
 
 async def test_of_two_that_end_with_one_the_first_began_where_clocks_leave_no_doubt(

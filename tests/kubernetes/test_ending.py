@@ -104,5 +104,23 @@ def test_a_pod_that_the_platform_took_away_failed() -> None:
     assert outcome("Pod", status, deletionTimestamp="2026-11-05T03:12:30Z") == "failed"
 
 
+@pytest.mark.parametrize(("code", "expected"), [(1, "failed"), (0, "stopped")])
+def test_a_sidecar_that_outlives_what_failed_does_not_move_its_end(code: int, expected: str) -> None:
+    main = {"name": "main", "state": {"terminated": {"exitCode": code, "finishedAt": "2026-11-05T03:11:00Z"}}}
+    beside = {"name": "agent", "state": {"terminated": {"exitCode": 137, "finishedAt": "2026-11-05T03:13:00Z"}}}
+    status = {"phase": "Failed", "containerStatuses": [beside, main]}
+    spec = {"containers": [{"name": "main"}, {"name": "agent"}]}
+    item = {
+        "metadata": {
+            "name": "llm", "uid": "u", "labels": {"firstfault/watch": "true"},
+            "deletionTimestamp": "2026-11-05T03:12:00Z",
+        },
+        "spec": spec, "status": status,
+    }  # fmt: skip
+    found = ending_of(BY_NAME["Pod"], item)
+    assert found is not None
+    assert found.outcome == expected
+
+
 def test_a_pod_without_the_label_is_not_watched() -> None:
     assert outcome("Pod", {"phase": "Failed"}, labels={}) is None

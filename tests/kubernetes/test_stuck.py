@@ -85,3 +85,24 @@ def test_what_is_young_or_being_deleted_need_not_be_looked_at() -> None:
     leaving = pod("Pending", 11)
     leaving["metadata"]["deletionTimestamp"] = "2026-11-05T03:12:30Z"
     assert not may_be_stuck(leaving, 600, NOW)
+
+
+@pytest.mark.parametrize(
+    ("phase", "state", "loops"),
+    [
+        ("Running", {"running": {"startedAt": "2026-11-05T03:00:00Z"}}, False),
+        ("Running", {"terminated": {"exitCode": 0}}, True),
+        ("Pending", {"waiting": {"reason": "PodInitializing"}}, True),
+    ],
+    ids=["trains", "has ended", "waits to start"],
+)
+@pytest.mark.parametrize("field", ["containerStatuses", "initContainerStatuses"])
+def test_a_sidecar_may_crash_as_it_likes_while_training_runs(
+    phase: str, state: dict[str, Any], loops: bool, field: str
+) -> None:
+    main = {"name": "pytorch", "restartCount": 0, "state": state}
+    sidecar = {**waits("CrashLoopBackOff", 9), "name": "agent"}
+    it = pod(phase, 30, main, sidecar) if field == "containerStatuses" else pod(phase, 30, main, **{field: [sidecar]})
+    it["spec"] = {"containers": [{"name": "pytorch"}, {"name": "agent"}][: 2 if field == "containerStatuses" else 1]}
+    assert (looping([it], 600, NOW) is not None) is loops
+    assert may_be_stuck(it, 600, NOW) is loops
