@@ -54,7 +54,7 @@ class Gatherer:
                 return before
             if self._is_gone(uid):  # another may have its name by now
                 return before or PodLogs(missing={(name, run): "the pod is gone" for name, run, _ in wanted_of(pod)})
-            got = await fetch(self._api, pod, budget or self._pod_bytes, before.logs if before else None)
+            got = await fetch(self._api, pod, budget or self._pod_bytes, before)
             for (container, run), why in got.missing.items():
                 log.info("%s: log of %s, run %d: %s", pod["metadata"]["name"], container, run, why)
             if before:

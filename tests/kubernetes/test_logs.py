@@ -127,3 +127,35 @@ async def test_what_a_report_waits_for_is_fetched_before_what_may_be_needed(serv
     assert "llm-19" in server.api.logs_read[AT_ONCE : 2 * AT_ONCE]
     assert sorted(set(server.api.logs_read)) == sorted({f"llm-{number}" for number in range(20)} - {"llm-10"})
     assert server.api.most_logs_at_once == AT_ONCE
+
+
+@pytest.mark.parametrize("previous", [False, True])
+async def test_a_log_that_begins_after_its_run_had_ended_is_another_s(
+    server: StubServer, api: Api, previous: bool
+) -> None:
+    sooner = {"terminated": {**ENDED, "finishedAt": "2026-11-05T03:12:00Z"}}
+    state = {"state": {"waiting": {}}, "lastState": sooner} if previous else {"state": sooner}
+    container = {"name": "main", "restartCount": 0, **state}
+    item = pod(server, {"containerStatuses": [container]}, {("main", previous): "of a pod that has the name by now\n"})
+    got = await fetch(api, item, 1 << 20)
+    assert (got.logs, list(got.missing)) == ({}, [("main", 0)])
+
+
+async def test_what_was_fetched_while_the_container_could_be_started_again_is_fetched_anew_once_it_was(
+    server: StubServer, api: Api
+) -> None:
+    ended = {"name": "main", "restartCount": 0, "state": {"terminated": ENDED}}
+    gatherer = Gatherer(api, 1 << 20, 1 << 20)
+    item = pod(server, {"phase": "Running", "containerStatuses": [ended]}, {("main", False): "of the second run\n"})
+    await gatherer.logs(item)
+    again = {"name": "main", "restartCount": 1, "state": {"running": {}}, "lastState": {"terminated": ENDED}}
+    item = pod(server, {"phase": "Running", "containerStatuses": [again]}, {("main", True): "of the first run\n"})
+    got = texts((await gatherer.logs(item)).logs)
+    assert got["main", 0].endswith("of the first run\n")
+    assert got["main", 1].endswith("of the second run\n")
+
+    server.api.store.logs.clear()
+    assert texts((await gatherer.logs(item)).logs) == got
+    third = {**again, "restartCount": 2}
+    item = pod(server, {"phase": "Running", "containerStatuses": [third]}, {("main", True): "of the second run\n"})
+    assert texts((await gatherer.logs(item)).logs)["main", 0].endswith("of the first run\n")
