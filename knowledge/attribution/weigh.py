@@ -159,10 +159,10 @@ def _localise(view: CaseView, one: Hypothesis, all_of_them: Sequence[Hypothesis]
     for other in all_of_them:
         if other is one or not other.ranks or not (one.cause == other.cause or _explains(view, one, other)):
             continue
-        narrower = not one.ranks or (set(other.ranks) < set(one.ranks) and not _of_node(one))
+        narrower = not one.ranks or (set(other.ranks) < set(one.ranks) and (not _of_node(one) or _stalled(one, other)))
         placed = bool(one.hosts) or one.whole_job or one.signature is None
         if narrower and (not placed or not other.hosts or set(other.hosts) <= set(one.hosts) or _unplaced(view, one)):
-            one.ranks = _struck(view, other.ranks) if not _of_node(one) else other.ranks
+            one.ranks = other.ranks if _of_node(one) else _struck(view, other.ranks)
             one.hosts = one.hosts or other.hosts
             one.proofs.extend(other.proofs[:2])
     if one.cause in _VAGUE and not one.ranks and not one.hosts:
@@ -170,6 +170,11 @@ def _localise(view: CaseView, one: Hypothesis, all_of_them: Sequence[Hypothesis]
         if len(ended) == 1 and len(ended[0].hosts) == 1:  # the one pod that ended so is where somebody was lost
             one.hosts = ended[0].hosts
             one.proofs.extend(ended[0].proofs[:1])
+
+
+def _stalled(one: Hypothesis, other: Hypothesis) -> bool:
+    """Whether storage that a node cannot reach held up some of its ranks, while the others waited for these in a collective."""
+    return load_causes()[one.cause].layer == "storage" and other.cause in ("rank-hang", "straggler")
 
 
 def _struck(view: CaseView, ranks: Sequence[int]) -> Sequence[int]:

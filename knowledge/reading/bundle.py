@@ -36,7 +36,7 @@ _NAMES: tuple[tuple[SourceKind, re.Pattern[str]], ...] = tuple(
         (SourceKind.KERNEL, rf"^(?:node-)?{_HOST}[-_.](?:dmesg|kernel|kern|console|serial)\.(?:log|txt|out)$"),
         (SourceKind.KERNEL, rf"^(?:dmesg|kern|kernel|journal-k)[-_.]{_HOST}\.(?:log|txt|out)$"),
         (SourceKind.KERNEL, r"^(?:dmesg|kern|kernel)\b[\w.-]*$"),
-        (SourceKind.NODE, rf"^(?:journal|fabricmanager|dcgm-health|dcgm|slurmd)[-_.]{_HOST}\.(?:log|txt|out)$"),
+        (SourceKind.NODE, rf"^(?:journal|fabricmanager|dcgm-health|dcgm|slurmd|mmfs)[-_.]{_HOST}\.(?:log|txt|out)$"),
         (SourceKind.SCHEDULER, r"^(?:slurmctld|scheduler|sacct|slurmdbd)\b"),
         (
             SourceKind.KUBERNETES,

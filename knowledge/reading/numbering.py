@@ -17,6 +17,22 @@ def number(rosters: Sequence[Roster], case: CaseEvidence) -> None:
     """Give ranks to sources that nobody introduces himself in. `rosters` have learned their heads."""
     _by_names(rosters, case)
     _by_nodes(rosters, case)
+    _place(rosters, case)
+
+
+def _place(rosters: Sequence[Roster], case: CaseEvidence) -> None:
+    """A rank's own file lies on the host whose name stands in its own, where the host is known from elsewhere."""
+    nodes = {roster.source.host for roster in rosters if roster.source.kind in (SourceKind.KERNEL, SourceKind.NODE)}
+    nodes |= set(case.job.nodes)
+    for source in (roster.source for roster in rosters):
+        if source.rank is None or source.host is not None or source.kind is not SourceKind.RANK:
+            continue
+        words = set(re.split(r"[/_]|\.(?=\w+$)|(?<=\d)-(?=\d+\.)", source.name))
+        here = [node for node in nodes if node and node in words]
+        if len(here) == 1:
+            source.host = here[0]
+            known = case.processes.setdefault(source.rank, Process(source.rank))
+            known.host = known.host or here[0]
 
 
 def _by_names(rosters: Sequence[Roster], case: CaseEvidence) -> None:

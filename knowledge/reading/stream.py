@@ -24,7 +24,7 @@ from knowledge.reading.tracebacks import TracebackReader
 from knowledge.scanning import Candidate, speakers
 from knowledge.signature import Says, Signature, SourceKind
 
-_ALONE = re.compile(r"^\s*(?:/job:\w+/replica:\d+/task:)?(?P<rank>\d{1,6})\s*$")
+_ALONE = re.compile(r"^\s*(?:/job:\w+/replica:\d+/task:)?(?P<rank>\d{1,6})!?(?:\s*|: \[.*)$")
 _PROMISE = 3  # lines within which ranks must follow a line that promises them
 _LAST_WORDS = 3
 _FIRST = 40  # lines of a rank in which its first time is looked for
