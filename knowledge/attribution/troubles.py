@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from knowledge.attribution.notation import numbers
 from knowledge.reading.evidence import Hit, Place, Traceback
+from knowledge.reading.progress import says_got_over
 from knowledge.signature import Says, SignatureRole
 
 OF_THE_GROUP = ("DistBackendError", "DistNetworkError", "DistStoreError", "DistError")
@@ -70,7 +71,7 @@ def troubles_of(rank: int, hits: Iterable[Hit], tracebacks: Iterable[Traceback],
     for place, same in by_line.items():
         for hit in same:
             if hit.signature.role is SignatureRole.ROOT and place not in used and not _names_others(hit, rank):
-                if handled(hit.place, hit.place.order):
+                if handled(hit.place, hit.place.order) or says_got_over(hit.place.text):
                     continue
                 found.append(Own(rank, hit.place.order, hit=hit))
     return sorted(found, key=lambda own: own.order)

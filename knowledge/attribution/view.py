@@ -11,6 +11,7 @@ from knowledge.attribution.gaps import Gaps
 from knowledge.attribution.notation import bus_key
 from knowledge.attribution.troubles import Own, troubles_of
 from knowledge.reading.evidence import CaseEvidence, Exit, Hit, Place, Pulse, RankStory, Traceback
+from knowledge.reading.exits import counting
 from knowledge.reading.progress import says_got_over
 from knowledge.signature import Says, Scope, SignatureRole, SourceKind
 
@@ -332,8 +333,11 @@ def view_case(case: CaseEvidence, attempt: int | None = None) -> CaseView:
     """Arrange one attempt of a case; None: the last."""
     last = case.last_attempt
     attempt = last if attempt is None else attempt
+    counted = counting(case) if attempt else set()
     launchers = [found for found in case.exits if found.by != "kubernetes"]
-    numbered = attempt < last or any(found.place.attempt == attempt for found in launchers)
+    numbered = attempt < last or any(
+        found.place.attempt == attempt or found.place.source in counted for found in launchers
+    )
     stories = {rank: story for (number, rank), story in case.stories.items() if number == attempt}
     exits: dict[int, Exit] = {}
     agents = any(found.by == "torchrun" for found in case.exits)

@@ -11,7 +11,7 @@ from knowledge.attribution.notation import compress
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit, Place
-from knowledge.reading.progress import occupation, says_leaving
+from knowledge.reading.progress import is_going_on, occupation, says_leaving
 from knowledge.signature import Says
 
 
@@ -154,7 +154,7 @@ def _absent(view: CaseView) -> Iterator[Hypothesis]:
         return
     silent = [rank for rank in view.ranks if rank not in victims and rank not in view.own]
     if not silent or len(silent) * 2 > len(view.ranks):
-        yield _nobody(view, victims)
+        yield _nobody(view, victims, silent)
         return
     torn = [rank for rank in silent if rank in view.gaps.torn and not _left(view, rank)]
     if whole := [rank for rank in silent if rank not in torn]:
@@ -185,6 +185,9 @@ def _silent(view: CaseView, silent: list[int], torn: list[int], victims: Iterabl
     stopped = [rank for rank in silent if (ended := view.exits.get(rank)) and ended.code in (-15, 143)]
     left = [rank for rank in heard if _left(view, rank)]
     ranks, cause, score, reason = _reading(view, silent, heard, left)
+    busy = _occupation(view, ranks) if cause == "rank-hang" else None
+    if busy and is_going_on(busy[1].text):
+        cause, reason = busy[0], f"{reason}; its last words say what it was busy with"
     clear = len(ranks) == 1 or ranks == view.ranks_on(view.host_of(ranks[0]))
     if not clear and stopped and len(stopped) == 1 and view.waiting:
         ranks, clear = stopped, True
@@ -194,6 +197,8 @@ def _silent(view: CaseView, silent: list[int], torn: list[int], victims: Iterabl
     proofs = [
         Proof(last, Role.ROOT) for rank in ranks[:2] if (story := view.stories.get(rank)) and (last := story.last)
     ]
+    if busy:
+        proofs = [Proof(busy[1], Role.ROOT), *(proof for proof in proofs if proof.place != busy[1])]
     victim = next(iter(victims))
     hit = (view.waiting.get(victim) or view.bereft[victim])[0]
     proofs.append(Proof(hit.place, Role.CASCADE, hit.signature.id))
@@ -215,13 +220,9 @@ def _reading(view: CaseView, silent: list[int], heard: list[int], left: list[int
     if left:
         return left, "silent-exit", 0.88, "it left the loop by itself while the others still waited for it"
     if not heard:
-        if view.pulse.count and len(silent) > 1:
-            return (
-                silent,
-                "peer-lost",
-                0.5,
-                "nothing was heard of these ranks, and the others lost them in mid-training",
-            )
+        if (view.pulse.count or view.bereft) and len(silent) > 1:
+            reason = "nothing was heard of these ranks, and the others lost them in mid-training"
+            return silent, "peer-lost", 0.5, reason
         if view.pulse.count and not view.waiting:
             return (
                 silent,
@@ -251,14 +252,34 @@ def _left(view: CaseView, rank: int) -> bool:
     )
 
 
-def _nobody(view: CaseView, victims: Iterable[int]) -> Hypothesis:
+def _nobody(view: CaseView, victims: Iterable[int], silent: list[int]) -> Hypothesis:
     """Everybody waited, or too many are silent: the cause lies outside what was read."""
+    unanswered = [hit for hits in view.bereft.values() for hit in hits if hit.signature.cause == "rdma-retry-exceeded"]
+    if unanswered and not silent:
+        return _transport(view, unanswered)
+    timed_out = any(hit.signature.cause == "collective-timeout" for hits in view.waiting.values() for hit in hits)
     lead = next((hits[0] for rank in victims if (hits := view.waiting.get(rank) or view.bereft.get(rank))), None)
     return Hypothesis(
-        cause="collective-timeout" if view.waiting else "peer-lost", score=0.45, reason="every rank that spoke was only waiting",
+        cause="collective-timeout" if timed_out or not view.bereft else "peer-lost", score=0.45, reason="every rank that spoke was only waiting",
         proofs=[Proof(lead.place, Role.CASCADE, lead.signature.id)] if lead else [], signature=lead.signature if lead else None,
         missing=[
             ("Which rank did not answer: the logs of the silent ranks, the launcher's exit codes, or flight-recorder dumps "
             "(TORCH_NCCL_TRACE_BUFFER_SIZE=2000).")
         ],
+    )  # fmt: skip
+
+
+def _transport(view: CaseView, unanswered: list[Hit]) -> Hypothesis:
+    """All ranks lived and none had trouble of its own: what lies between them did not deliver."""
+    peers = dict.fromkeys(
+        view.case.addresses.get(peer, peer) for hit in unanswered if (peer := hit.captures.get("peer"))
+    )
+    devices = dict.fromkeys(device for hit in unanswered if (device := hit.captures.get("device")))
+    ends = " and ".join([*peers][:4]) or "the hosts in these lines"
+    ports = f" of {', '.join([*devices][:4])}" if devices else ""
+    return Hypothesis(
+        cause="rdma-retry-exceeded", score=0.5, signature=unanswered[0].signature, captures=unanswered[0].captures, whole_job=True,
+        reason="every rank lived and told of others only, and RDMA requests between them were not answered",
+        proofs=[Proof(hit.place, Role.CASCADE, hit.signature.id) for hit in unanswered[:2]],
+        missing=[f"Which end or switch it was: kernel log and port counters{ports} (`perfquery -x`) of {ends}."],
     )  # fmt: skip

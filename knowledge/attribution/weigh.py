@@ -54,6 +54,12 @@ _VAGUE = (
 )  # fmt: skip
 """Causes that say how it ended rather than why: another cause near them, that says why, explains them."""
 
+_OWN = ("own_errors", "hardware", "named")
+"""Kinds of reasoning that show where it failed, rather than how it went on."""
+
+_SKEW = 5.0
+"""Seconds by which hosts' clocks may differ."""
+
 _UNSAID = 0.7
 """Most that such a cause is worth where the rank's own last words are lost."""
 
@@ -212,9 +218,21 @@ def _explains(view: CaseView, other: Hypothesis, one: Hypothesis) -> bool:
     near = together or not one.hosts or not other.hosts or _unplaced(view, other)
     if one.signature and other.cause in one.signature.explained_by:
         return near
+    if one.cause == "terminated" and other.kind in _OWN and other.cause not in _VAGUE and other.score >= 0.5:
+        return not _after(other, one)  # whoever starts the ranks stops them where one fails, on whatever host
     if one.cause in _VAGUE and other.cause not in _VAGUE and other.score >= 0.5:
         return near and (load_causes()[other.cause].layer in _OF_NODES or bool(set(one.ranks) & set(other.ranks)))
     return False
+
+
+def _after(one: Hypothesis, other: Hypothesis) -> bool:
+    """Whether what proves `one` was certainly written after what proves `other`."""
+    if not one.proofs or not other.proofs:
+        return False
+    later, earlier = one.proofs[0].place, other.proofs[0].place
+    if later.source == earlier.source:
+        return later.order > earlier.order
+    return later.seconds is not None and earlier.seconds is not None and later.seconds - earlier.seconds > _SKEW
 
 
 def _merge(ordered: list[Hypothesis]) -> list[Hypothesis]:

@@ -318,7 +318,7 @@ class CaseEvidence:
     @property
     def last_attempt(self) -> int:
         """The number of the latest attempt that left lines."""
-        return max((attempt for attempt, _ in self.stories), default=0)
+        return max((*(attempt for attempt, _ in self.stories), *self.pulses), default=0)
 
     def story(self, attempt: int, rank: int) -> RankStory:
         """The story of a rank in an attempt, begun when it is asked for."""

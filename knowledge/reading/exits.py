@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from knowledge.reading.bundle import Source
-from knowledge.reading.evidence import Exit, Place
+from knowledge.reading.evidence import CaseEvidence, Exit, Place
 from knowledge.tables.exits import signal_of, signals
 
 _WORDS = {signal.word.lower(): number for number, signal in signals().items()} | {"out of memory": 9}
@@ -50,12 +50,20 @@ def expand(ranges: str) -> list[int]:
     return numbers
 
 
-def number_attempts(exits: Sequence[Exit], last: int) -> None:
-    """Tell to which attempt the words of torchrun's agents belong, where only the ranks' logs are numbered.
+def counting(case: CaseEvidence) -> set[Source]:
+    """The sources that tell by themselves where an attempt ends and the next begins."""
+    places = [hit.place for hit in case.hits] + [pulse.last for pulse in case.pulses.values() if pulse.last]
+    return {place.source for place in places if place.attempt and place.source.attempt is None}
+
+
+def number_attempts(exits: Sequence[Exit], last: int, counted: Collection[Source] = ()) -> None:
+    """Tell to which attempt the words of torchrun's agents belong, where only the ranks' logs are numbered, or others
+    than those that have `counted` attempts themselves.
 
     An agent says once an attempt that it failed, and lists its workers when it gives up: `last` is the last attempt.
     """
     numbered = {found.place.source for found in exits if found.place.attempt or found.place.source.attempt is not None}
+    numbered.update(counted)
     agents: dict[tuple[Source, str], list[Place]] = {}
     for found in exits:
         place = found.place

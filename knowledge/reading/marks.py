@@ -15,7 +15,16 @@ ENDS = frozenset(
 """A launcher's or the scheduler's words on how a process ended."""
 
 STARTS = frozenset(
-    {"world_size", "nranks ", "GLOBAL_RANK", "MPI rank ", "world_rank=", "Bootstrap : Using", "spawned with command"}
+    {
+        "world_size",
+        "nranks ",
+        "GLOBAL_RANK",
+        "MPI rank ",
+        "world_rank=",
+        "Bootstrap : Using",
+        "spawned with command",
+        "restart_count=",
+    }
 )
 """A process introduces itself."""
 
@@ -23,6 +32,7 @@ _DONE = (
     *(f"training {verb}{how}" for verb in ("", "is ", "has ") for how in ("finished", "complete", "done", "ended")),
     "training of Epoch", "training of epoch", "finished training", "done, exiting 0", "trainer.fit", "'train_runtime'",
     "job completed successfully", "job finished successfully", "all done", "exiting program at iteration",
+    "worker group successfully finished",
 )  # fmt: skip
 
 FINISHED = frozenset(form for words in _DONE for form in (words[1:], words.title()[1:], words.upper()))

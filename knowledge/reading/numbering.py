@@ -62,7 +62,9 @@ def _position(members: Sequence[tuple[Roster, list[int]]], world_size: int | Non
     for position in range(len(members[0][1])):
         told = [numbers[position] for _, numbers in members]
         known = [
-            (numbers[position], roster.source.rank) for roster, numbers in members if roster.source.rank is not None
+            (numbers[position], rank)
+            for roster, numbers in members
+            if (rank := roster.claim if roster.source.rank is None else roster.source.rank) is not None
         ]
         agree = all(number == rank for number, rank in known)
         everyone = set(told) == set(range(world_size or 0))

@@ -12,14 +12,15 @@ _FINISHED = re.compile(
     r"(?i)\btraining (?:is |has )?(?:finished|complete[d]?|done|ended)\b|\bfinished training\b|\bdone, exiting 0\b"
     r"|\btraining of epoch \d+ ends\b|`?Trainer\.fit`? stopped: `?max_(?:steps|epochs)"
     r"|'train_runtime'|\bjob (?:completed|finished) successfully\b|\ball done\b|\bafter training is done\b"
-    r"|exiting program at iteration"
+    r"|exiting program at iteration|worker group successfully finished"
 )
 _LEAVING = re.compile(
     r"(?i)\b(?:leaving|exiting|quitting|finishing|stopping early|early stop\w*|budget reached|reached \w+ budget"
     r"|no more (?:data|batches)|data exhausted|ran out of data|end of (?:data|epoch|shard)|finished its (?:data|shard))\b"
 )
 _GOT_OVER = re.compile(
-    r"\bWARN(?:ING)?\b.*(?i:\b(?:skip\w*|retry\w*|retries|ignor\w+|fall(?:ing|s)? back|fallback|continu\w+|will try again)\b)"
+    r"\bWARN(?:ING)?\b.*(?i:\b(?:skip\w*|retry\w*|retries|ignor\w+|fall(?:ing|s)? back|fallback|continu\w+|will try again"
+    r"|caught|decreas(?:ing|ed)|reduc(?:ing|ed)|halv(?:ing|ed))\b)"
 )
 _LOSS = re.compile(r"(?i)\bloss['\"]?[ :=]{1,3}\d")
 
@@ -61,8 +62,8 @@ def says_finished(text: str) -> bool:
 
 
 def says_got_over(text: str) -> bool:
-    """Whether a log record warns of an error that the program got over; its traceback may follow."""
-    return "WARN" in text and _GOT_OVER.search(text) is not None
+    """Whether a log record warns of an error that the program got over; its traceback may follow. NCCL warns of all errors."""
+    return "WARN" in text and "NCCL WARN" not in text and _GOT_OVER.search(text) is not None
 
 
 def says_leaving(text: str) -> bool:
@@ -75,8 +76,10 @@ _CHECKPOINT = re.compile(
     r"|\bcheckpoint\b.{0,30}\b(?:sav|writ|wrote|load|restor|start)"
 )
 _PREPARING = re.compile(
-    r"(?i)\b(?:tokeniz|tokenis|preprocess|caching|download|building (?:index|dataset|cache)|generating .* split|map(?:ping)? \()"
+    r"(?i)\b(?:tokeniz|tokenis|preprocess|caching|download"
+    r"|build(?:ing)?\b.{0,40}\b(?:index|indices|indexes|datasets?|cache)\b|generating .* split|map(?:ping)? \()"
 )
+_OVER = re.compile(r"(?i)\b(?:saved|wrote|written|loaded|restored|uploaded|downloaded|done|finished|completed?)\b")
 _WAITING_DATA = re.compile(
     r"(?i)\b(?:waiting for (?:data|batch|next)|data(?:loader)? (?:stall|wait|slow)|slow (?:data|read|batch))"
 )
@@ -89,3 +92,8 @@ def occupation(text: str) -> str | None:
     if _PREPARING.search(text):
         return "slow-preprocessing"
     return "straggler" if _WAITING_DATA.search(text) else None
+
+
+def is_going_on(text: str) -> bool:
+    """Whether a line tells of something slow that had begun, not of one that was over."""
+    return _OVER.search(text) is None

@@ -14,7 +14,7 @@ from knowledge.catalogue import Catalogue
 from knowledge.reading import numbering
 from knowledge.reading.bundle import Bundle, Source
 from knowledge.reading.evidence import CaseEvidence, Process
-from knowledge.reading.exits import number_attempts
+from knowledge.reading.exits import counting, number_attempts
 from knowledge.reading.flight_recorder import RefusedDumpError, read_dump
 from knowledge.reading.pods import exits_of
 from knowledge.reading.roster import Roster
@@ -34,7 +34,7 @@ def read_evidence(bundle: Bundle, catalogue: Catalogue, meanwhile: Callable[[], 
     case = CaseEvidence(job=bundle.job, world_size=bundle.job.world_size, sources=bundle.sources)
     _Reading(bundle, catalogue, case).read(meanwhile)
     case.settle()
-    number_attempts(case.exits, case.last_attempt)
+    number_attempts(case.exits, case.last_attempt, counting(case))
     case.exits += exits_of(case.pods.values(), case.last_attempt)
     for pod in case.pods.values():
         if pod.address:

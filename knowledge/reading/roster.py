@@ -20,6 +20,7 @@ _PYTHON_LOG_PID = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +(?P<pid>\d+) ")
 _AGENT = re.compile(
     r"^(?:srun|slurmstepd|mpirun|prterun|torchrun)[\w-]*: |^[IWEF]\d{4} [\d:.]+ +\d+ torch/distributed/(?:run|elastic|launcher)"
 )
+_RESTARTS = re.compile(r"^\s*restart_count=(?P<attempt>\d{1,3})$")
 _DESCRIBED = re.compile(r"^Name: +(?P<pod>[\w.-]+)$")
 _ON_NODE = re.compile(r"^Node: +(?P<node>[A-Za-z][\w.-]*)")
 _POD_IN_EVENT = re.compile(r"\bpod/(?P<pod>[\w.-]+)")
@@ -44,6 +45,7 @@ class Roster:
         self.attempt = source.attempt or 0
         self._by_pid: dict[int, int] = {}
         self._by_local: dict[int, set[int]] = {}
+        self.claim: int | None = None  # the only rank that lines of the head speak of
         self._locals = 0  # local ranks seen in front of lines
         self.speaks_for_many = False  # ranks introduce themselves in it, more than one
         self.node_rank: int | None = None  # the number of this source's node among the job's
@@ -78,6 +80,9 @@ class Roster:
         nodes = {int(found["node"]) for line in lines[:200] if (found := _NODE_RANK.search(line))}
         self.node_rank = nodes.pop() if len(nodes) == 1 else None
         self.source.kind = recognise(self.source, lines, ranks, self.habits)
+        text = "\n".join(lines)
+        claimed = {int(found["rank"]) for form in (_INLINE_RANK, _BARE_RANK) for found in form.finditer(text)}
+        self.claim = next(iter(claimed)) if len(claimed) == 1 else None
         self.speaks_for_many = len(ranks) > 1
         if len(ranks) > 1:
             self.source.rank = None
@@ -135,7 +140,12 @@ class Roster:
             self._by_pid[who.pid] = rank
 
     def meet_again(self, text: str) -> None:
-        """A rank that introduces itself as another process than before was started again: a new attempt."""
+        """A rank that introduces itself as another process than before was started again: a new attempt. An agent of
+        torchrun counts them itself.
+        """
+        if found := _RESTARTS.match(text):
+            self.attempt = max(self.attempt, int(found["attempt"]))
+            return
         who = identity.introduce(text)
         if who is None or who.rank is None or who.pid is None or "NCCL" in text:
             return
