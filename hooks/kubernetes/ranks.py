@@ -113,6 +113,11 @@ def held(seats: Sequence[Seat]) -> dict[str, range]:
     return {each.uid: range((each.number or 0) * each.ranks, ((each.number or 0) + 1) * each.ranks) for each in placed}
 
 
+def replaced(seats: Sequence[Seat]) -> frozenset[str]:
+    """The uids of pods that another one replaced."""
+    return frozenset(each.uid for each in seats) - {each.uid for each in newest(seats)}
+
+
 def _shape(seats: Sequence[Seat], pods: int) -> tuple[int | None, int | None, list[str]]:
     placed = [each for each in newest(seats) if each.number is not None]
     nodes = list(dict.fromkeys(each.node for each in (placed or seats) if each.node))

@@ -48,7 +48,8 @@ def facts(workload: Workload, attempt: int, ending: Ending, seating: Seating) ->
     item = workload.item
     notes = {**(inside(item, "metadata", "labels") or {}), **(inside(item, "metadata", "annotations") or {})}
     pods = [each.pod for each in seating.seats]
-    crash = first_crash(pods)
+    present = [each.pod for each in newest(seating.seats)]
+    crash = first_crash(present) or first_crash(pods)
     started = inside(item, "status", "startTime") or min(
         (start for pod in pods if isinstance(start := inside(pod, "status", "startTime"), str)), default=None
     )
@@ -62,7 +63,7 @@ def facts(workload: Workload, attempt: int, ending: Ending, seating: Seating) ->
         "account": _first_of(notes, _QUEUES),
         "comment": f"slack-channel={''.join(channel.split())}" if (channel := _first_of(notes, (CHANNEL,))) else None,
         "state": "Pending" if ending.outcome == "ending" else "Failed",
-        "reason": _reason(ending, crash, [each.pod for each in newest(seating.seats)]),
+        "reason": _reason(ending, crash, present),
         "exit_code": crash.exit_code if crash else None,
         "signal": crash.signal if crash else None,
         "nodes": seating.nodes,

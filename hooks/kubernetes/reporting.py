@@ -14,7 +14,7 @@ from hooks.kubernetes.figures import Figures
 from hooks.kubernetes.gathering import AT_ONCE, Gatherer
 from hooks.kubernetes.logs import PodLogs
 from hooks.kubernetes.naming import Naming, not_collected
-from hooks.kubernetes.ranks import Seat, Seating, held, seat
+from hooks.kubernetes.ranks import Seat, Seating, held, replaced, seat
 from hooks.kubernetes.report import facts, in_order_of_failing, was_taken
 from hooks.kubernetes.service import RefusedError, Service
 from hooks.kubernetes.settings import Settings
@@ -112,18 +112,18 @@ class _Report:
         return min(settings.pod_bytes, max(64 << 10, _PACKING * settings.job_bytes // max(1, pods)))
 
     async def _send_texts(self) -> None:
-        cluster, gatherer, workload = self._by.cluster, self._by.gatherer, self._workload
-        family, pods = cluster.family(workload), [each.pod for each in in_order_of_failing(self.seating.seats)]
+        cluster, gatherer, workload, seats = self._by.cluster, self._by.gatherer, self._workload, self.seating.seats
+        family, pods = cluster.family(workload), [each.pod for each in in_order_of_failing(seats)]
         names = {(each.kind.called[1], each.name) for each in family}
         names |= {("Pod", str(pod["metadata"]["name"])) for pod in pods}
-        nodes = list(dict.fromkeys([*self.seating.nodes, *(each.node for each in self.seating.seats if each.node)]))
+        nodes = list(dict.fromkeys([*self.seating.nodes, *(each.node for each in seats if each.node)]))
         events = await gatherer.events(workload.namespace, names) + await gatherer.node_events(nodes)
         found, gone = await gatherer.nodes(nodes)
-        took = {each.node for each in self.seating.seats if was_taken(each.pod, cluster.is_gone(each.uid))}
+        took = {each.node for each in seats if was_taken(each.pod, cluster.is_gone(each.uid))}
         spoken = [(each.kind.called[1], each.item) for each in speaking(family)]
         texts: dict[str, Callable[[], bytes]] = {
             "events.txt": lambda: list_events(events),
-            "pods-describe.txt": lambda: describe_pods(pods, held(self.seating.seats)),
+            "pods-describe.txt": lambda: describe_pods(pods, held(seats), replaced(seats)),
             "nodes-describe.txt": lambda: describe_nodes(found, gone, took),
             "workload-describe.txt": lambda: describe_workload(spoken),
         }

@@ -19,9 +19,11 @@ _SAID = ("phase", "jobStatus", "jobDeploymentStatus", "reason", "message", "fail
 _STATES = (("state", "State"), ("lastState", "Last State"))
 
 
-def describe_pods(pods: Iterable[Object], ranks: Mapping[str, range] | None = None) -> bytes:
-    """Where each pod was, which ranks it held, by its uid, and how each of its containers ended."""
-    return _text("\n".join(_pod(pod, (ranks or {}).get(str(inside(pod, "metadata", "uid"))))) for pod in pods)
+def describe_pods(
+    pods: Iterable[Object], ranks: Mapping[str, range] | None = None, replaced: Container[str] = ()
+) -> bytes:
+    """Where each pod was, and how each of its containers ended. By uids: its ranks, and whether another took its place."""
+    return _text("\n".join(_pod(pod, ranks or {}, replaced)) for pod in pods)
 
 
 def describe_nodes(nodes: Iterable[Object], gone: Iterable[str] = (), took: Container[str] = ()) -> bytes:
@@ -75,14 +77,17 @@ def list_events(events: Iterable[Object]) -> bytes:
     return "".join(f"{row}\n" for row in reversed(newest)).encode("utf-8", "replace")
 
 
-def _pod(pod: Object, ranks: range | None) -> Iterator[str]:
+def _pod(pod: Object, held: Mapping[str, range], replaced: Container[str]) -> Iterator[str]:
     metadata, status = pod.get("metadata", {}), pod.get("status") or {}
+    ranks = held.get(str(metadata.get("uid")))
     yield f"Name:         {metadata.get('name')}"
     yield f"Namespace:    {metadata.get('namespace')}"
     if node := inside(pod, "spec", "nodeName"):
         yield f"Node:         {node}/{status.get('hostIP') or ''}".rstrip("/")
     if ranks:
         yield f"Ranks:        {ranks[0]}" + (f"-{ranks[-1]}" if len(ranks) > 1 else "")
+    if str(metadata.get("uid")) in replaced:
+        yield "Replaced:     by a later pod"
     yield f"Start Time:   {status.get('startTime') or ''}".rstrip()
     yield f"Status:       {status.get('phase')}"
     for field in ("reason", "message"):

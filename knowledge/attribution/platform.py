@@ -49,7 +49,14 @@ def job_hits(view: CaseView) -> list[Hit]:
         and not view.survived(hit.place)
         and not placed_later(view, hit)
         and not _outlived(view, hit)
+        and not _of_earlier_pod(view, hit)
     ]
+
+
+def _of_earlier_pod(view: CaseView, hit: Hit) -> bool:
+    """Whether a line is about a pod that another replaced, where the last attempt is asked for."""
+    pod = view.case.pods.get(hit.place.host or "")
+    return pod is not None and pod.replaced and view.attempt == view.case.last_attempt
 
 
 _GRACE = 900.0  # seconds that the scheduler may leave a job after it told it to stop

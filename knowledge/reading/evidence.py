@@ -167,6 +167,7 @@ class Pod:
     address: str | None = None
     ranks: range | None = None
     main: str | None = None  # the container that trains
+    replaced: bool = False  # another one has its place in the last attempt
     ends: list[Ended] = field(default_factory=list)
 
     @property

@@ -40,7 +40,7 @@ class PodReader:
         self._pod: Pod | None = Pod(name) if name else None
         self._section = ""
         self._index: int | None = None
-        self._told = self._of_set = self._replaced = False
+        self._told = self._of_set = False
         self._accelerators: Counter[str] = Counter()
         self._leave("")
 
@@ -81,7 +81,7 @@ class PodReader:
             node = value.partition("/")[0]
             pod.node = node if node[:1].isalnum() and node != "none" else None
         elif self._section == "Replaced":
-            self._replaced = True
+            pod.replaced = True
         elif self._section == "IP":
             pod.address = value if re.fullmatch(r"[0-9a-fA-F.:]{2,45}", value) else None
         elif self._section == "Ranks" and (told := _RANGE.match(value)):
@@ -135,9 +135,9 @@ class PodReader:
     def _finish(self) -> None:
         """What can be told of a pod only once all of it was read."""
         pod = self._pod
-        if pod is not None and self._replaced:
-            pod.ends.clear()  # the one in its place went on
-        if pod is None or self._told or self._replaced:
+        if pod is not None and pod.replaced:
+            pod.ends.clear()
+        if pod is None or pod.replaced or self._told:
             return
         if len(self._accelerators) == 1:
             pod.main = next(iter(self._accelerators))

@@ -94,6 +94,48 @@ async def test_an_index_of_a_job_that_was_tried_again_keeps_the_log_of_its_first
     assert told.job["world_size"] == 2
 
 
+async def test_how_a_try_before_ended_is_not_how_the_last_one_did(world: World, tmp_path: Path) -> None:
+    await world.watch()
+    made = await Made(world.lab, JOB, "llm").begin()
+    await world.lab.ends(made.pods[1], 139)
+    await asyncio.sleep(1.1)  # times of the API are whole seconds
+    second = await again(made, made.pods[1], "llm-1-again", "gpu-n4")
+    await world.lab.ends(second, 3)
+    await made.says(JOB.failed)
+
+    verdict = (await world.intake.told("llm")).diagnose(tmp_path)
+    assert (verdict.cause.id, verdict.initiating.ranks, verdict.initiating.hosts) == ("silent-exit", [1], ["gpu-n4"])
+    assert "segfault" not in [each.cause for each in verdict.alternatives]
+
+
+async def test_memory_that_ended_a_try_before_did_not_end_the_last_one(world: World, tmp_path: Path) -> None:
+    await world.watch()
+    made = await Made(world.lab, JOB, "llm").begin()
+    await world.lab.ends(made.pods[1], 137, "OOMKilled")
+    await asyncio.sleep(1.1)  # times of the API are whole seconds
+    second = await again(made, made.pods[1], "llm-1-again", "gpu-n4")
+    await world.server.put_log("llm-1-again", "pytorch", TRACEBACK)
+    await world.lab.ends(second, 1)
+    await made.says(JOB.failed)
+    verdict = (await world.intake.told("llm")).diagnose(tmp_path)
+    assert (verdict.cause.id, verdict.initiating.ranks, verdict.initiating.hosts) == ("app-exception", [1], ["gpu-n4"])
+
+
+async def test_a_job_that_completes_after_pods_of_it_failed_has_not_failed(world: World) -> None:
+    await world.watch()
+    made = await Made(world.lab, JOB, "llm").begin()
+    for code in (1, 137):
+        await world.lab.ends(made.pods[1], code)
+        await made.says({**JOB.running, "failed": 1})
+        await again(made, made.pods[1], f"llm-1-after-{code}", "gpu-n4")
+        await asyncio.sleep(0.3)
+    await made.says({**JOB.well, "failed": 2})
+    last = await world.lab.job("last")
+    await world.lab.condition(last, "Failed", "DeadlineExceeded")
+    await world.intake.told("last")
+    assert world.intake.names() == ["last"]
+
+
 async def test_a_container_that_was_started_again_in_place_has_its_runs_apart(world: World) -> None:
     await world.watch()
     made = await Made(world.lab, PYTORCH_JOB, "llm").begin()
