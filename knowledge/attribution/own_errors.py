@@ -67,6 +67,8 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         groups.setdefault(own.key, []).append(own)
     clocks = estimate(view, (own.place for own in firsts.values()))
     ordered, tied = _in_order(list(groups.values()), clocks)
+    if tied and len(seen := [group for group in ordered[:tied] if _seen_first(view, group)]) == 1:
+        ordered, tied = [*seen, *(group for group in ordered if group is not seen[0])], 0
     for place, group in enumerate(ordered):
         hypothesis = _explain(view, group, place, len(ordered), clocks)
         if place < tied:
@@ -156,13 +158,19 @@ def _in_order(groups: list[list[Own]], clocks: Clocks) -> tuple[list[list[Own]],
     return [*rivals, *rest], tied if tied > 1 else 0
 
 
+def _seen_first(view: CaseView, group: list[Own]) -> bool:
+    """Whether a launcher saw one of these ranks end before all others."""
+    return any((ended := view.exits.get(own.rank)) is not None and ended.first for own in group)
+
+
 def _cannot_tell(one: Place, other: Place, clocks: Clocks) -> bool:
-    """Whether two lines have times, by clocks that are known to be wrong by more than lies between them, or may be."""
-    doubt = clocks.doubt(one, other)
-    if doubt <= SURE:
-        return False
+    """Whether two lines of different logs both lack a time, or have times by clocks that are known to be wrong by more than
+    lies between them, or may be."""
     first, second = clocks.seconds(one), clocks.seconds(other)
-    return first is not None and second is not None and abs(second - first) <= doubt
+    if first is None or second is None:
+        return first is second and one.source != other.source
+    doubt = clocks.doubt(one, other)
+    return doubt > SURE and abs(second - first) <= doubt
 
 
 def _earliest(group: list[Own], clocks: Clocks) -> Own:
@@ -189,9 +197,15 @@ def _doubt(hypothesis: Hypothesis, tied: list[list[Own]], place: int) -> None:
     names = sorted({own.rank for group in tied for own in group})
     hypothesis.ranks, hypothesis.hosts = [], []
     hypothesis.score = 0.56 - 0.02 * place
+    fact = f"Which of ranks {', '.join(map(str, names[:8]))} failed first"
+    if all(own.seconds is None for group in tied for own in group):
+        hypothesis.reason = "one of several errors whose order cannot be told: their lines have no times"
+        hypothesis.missing = [f"{fact}: the launcher's output, or logs with a time on each line."]
+        return
     hypothesis.reason = "one of several errors whose order cannot be told: the clocks of their hosts cannot be compared"
-    fact = f"Which of ranks {', '.join(map(str, names[:8]))} failed first: how far their hosts' clocks are apart"
-    hypothesis.missing = [f"{fact} (`chronyc tracking` and `date -u` on each host)."]
+    hypothesis.missing = [
+        f"{fact}: how far their hosts' clocks are apart (`chronyc tracking` and `date -u` on each host)."
+    ]
 
 
 def _explain(view: CaseView, group: list[Own], place: int, total: int, clocks: Clocks) -> Hypothesis:
