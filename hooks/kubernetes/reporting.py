@@ -18,7 +18,7 @@ from hooks.kubernetes.ranks import Seat, Seating, held, replaced, seat
 from hooks.kubernetes.report import facts, in_order_of_failing, was_taken
 from hooks.kubernetes.service import RefusedError, Service
 from hooks.kubernetes.settings import Settings
-from hooks.kubernetes.telling import describe_nodes, describe_pods, describe_workload, list_events
+from hooks.kubernetes.telling import describe_nodes, describe_pods, describe_workload, list_events, quote_log
 
 log = logging.getLogger(__name__)
 
@@ -126,6 +126,7 @@ class _Report:
             "pods-describe.txt": lambda: describe_pods(pods, held(seats), replaced(seats)),
             "nodes-describe.txt": lambda: describe_nodes(found, gone, took),
             "workload-describe.txt": lambda: describe_workload(spoken),
+            "launcher.message.log": lambda: quote_log(spoken),
         }
         for name, write in texts.items():
             try:

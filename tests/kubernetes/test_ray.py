@@ -123,3 +123,13 @@ async def test_ray_kills_for_memory_on_the_node_under_an_address(world: World, t
     await prints(world, made, SUBMITTER, killed)
     verdict = await diagnosed(world, made, tmp_path)
     assert (verdict.cause.id, verdict.initiating.hosts[0]) == ("host-oom", "gpu-n1")
+
+
+async def test_the_log_that_a_ray_job_quotes_is_read_where_there_is_no_other(world: World, tmp_path: Path) -> None:
+    made = await begun(world)
+    quoted = f"Job entrypoint command failed with exit code 1, last available logs:\n{TRACEBACK}"
+    await made.says({**RAY_JOB.failed, "message": quoted})
+    told = await world.intake.told("llm")
+    assert told.logs["launcher.message.log"].splitlines()[1:] == [line.rstrip() for line in TRACEBACK.splitlines()]
+    verdict = told.diagnose(tmp_path)
+    assert (verdict.cause.id, verdict.initiating.hosts) == ("app-exception", [])
