@@ -33,7 +33,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         local = [rank for rank in view.ranks_on(host) if _may_be(view, rank, lead)]
         same = [hit for hit in hits if hit.signature.cause == lead.signature.cause]
         buses = {bus_key(bus) for hit in same if (bus := hit.captures.get("bus"))}
-        score = 0.94
+        score = 0.94 if not _ran_on(view, lead) else 0.6
         missing: list[str] = []
         whole = any(hit.signature.scope is Scope.NODE for hit in same)
         if named is not None and not whole and len(buses) <= 1:
@@ -42,7 +42,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
             ranks, reason = suspect, "the kernel's line is about this host, and this rank's own words fit it"
         else:
             ranks, reason = local, "the kernel's line is about this whole host"
-            score = 0.94 if whole else 0.9
+            score = min(score, 0.94 if whole else 0.9)
             if not whole:
                 reason = "the kernel's line is about this host, and nothing ties it to one of its ranks"
             if not whole and (lost := [rank for rank in local if rank in view.gaps.unheard]):
@@ -53,6 +53,11 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
             proofs=[Proof(lead.place, Role.ROOT, lead.signature.id), *(Proof(hit.place, Role.CONFIRMATION, hit.signature.id) for hit in rest)],
             signature=lead.signature, captures=lead.captures, missing=missing,
         )  # fmt: skip
+
+
+def _ran_on(view: CaseView, lead: Hit) -> bool:
+    """Whether a fault keeps programs from starting only, and the job's had started: its ranks told of steps."""
+    return lead.signature.cause == "driver-mismatch" and view.pulse.count > 0 and bool(view.own)
 
 
 def _accuses(hit: Hit) -> bool:

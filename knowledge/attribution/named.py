@@ -63,6 +63,12 @@ def _voted(view: CaseView) -> Iterator[Hypothesis]:
         (odd, count), *rest = votes.most_common(2)
         clear = count >= 2 and (not rest or rest[0][1] < count)
         ranks = [odd] if clear else []
+        if clear and cause == "nccl-version-mismatch":  # who finds another than the odd one different is like it
+            blaming = {
+                rank for hit in hits if hit.number("other_rank") == odd and (rank := hit.number("rank")) is not None
+            }
+            told = {rank for hit in hits if (rank := hit.number("rank")) is not None}
+            ranks = sorted({odd} | (told - blaming))
         lead = next((hit for hit in hits if hit.number("rank") == odd), hits[0])
         yield Hypothesis(
             cause=cause, score=0.96 if clear else 0.7, reason="the rank that differs from what the others report", ranks=ranks,

@@ -92,6 +92,8 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
             view.ranks_on(view.host_of(ranks[0])) if ranks else [],
             "the same error on several ranks of one host",
         )
+    if not locals_ and (workers := _all_workers(view, owns, lead)):
+        ranks, reason = workers, "the launcher lists as many workers that ended so as there are errors in its output"
     hypothesis = _explain(view, [lead], 0, 1, estimate(view, []))
     hosts = view.hosts_of(ranks)
     if not ranks and (host := _host_named(owns, lead)):
@@ -126,6 +128,23 @@ def _written_in_pod(view: CaseView, owns: list[Own]) -> str | None:
         log.kind is not SourceKind.LAUNCHER and any(pod in log.name for pod in view.case.pods) for log in logs
     )
     return host if own_log else None
+
+
+def _all_workers(view: CaseView, owns: list[Own], lead: Own) -> list[int]:
+    """The workers that one agent lists, where each of them raised the same error into the same stream."""
+    same = [own.place for own in owns if own.key == lead.key and own.place.source == lead.place.source]
+    if lead.hit:
+        same = [
+            hit.place
+            for hit in view.case.hits
+            if hit.signature is lead.hit.signature and hit.place.source == lead.place.source
+        ]
+    listed = {rank: ended for rank, ended in view.exits.items() if ended.place.source == lead.place.source}
+    alike = len({ended.code for ended in listed.values()}) == 1 and not {ended.code for ended in listed.values()} & {
+        0,
+        -15,
+    }
+    return sorted(listed) if len(same) == len(listed) > 1 and alike else []
 
 
 def _ended_by_themselves(view: CaseView, lead: Own) -> list[int]:

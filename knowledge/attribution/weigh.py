@@ -160,8 +160,8 @@ def _deeper(one: Hypothesis, hit: Hit) -> Hypothesis:
 
 def _localise(view: CaseView, one: Hypothesis, all_of_them: Sequence[Hypothesis]) -> None:
     """A node's fact that names no single rank takes the rank whose own words it explains, and gives it its host."""
-    if one.whole_job and not one.hosts:
-        return
+    if (one.whole_job and not one.hosts) or (one.kind == "own_errors" and len(one.ranks) > 1):
+        return  # each of several ranks has said itself that it met the error
     for other in all_of_them:
         if other is one or not other.ranks or not (one.cause == other.cause or _explains(view, one, other)):
             continue

@@ -57,6 +57,9 @@ _HOST_FOLDER = re.compile(r"[A-Za-z][A-Za-z0-9.-]*$")
 _NO_HOST = re.compile(
     r"(?i)(?:attempt|rank|local|restart|run|job|step|epoch|try|stage|phase|part|proc|process|task|group|exp|version|v|log|seed|fold|trial|shard|split)s?[-.]?\d*$"
 )
+_NO_HOST_OUTPUT = re.compile(
+    r"(?i)(?:slurm|out|err|output|stdout|stderr|train|training|launcher|agent|torchrun|mpi(?:run)?|srun|worker|pod|console|nohup)[-.]?\d*$"
+)
 _NUMBER = re.compile(r"\d+")
 
 
@@ -130,6 +133,16 @@ def name_source(name: str, path: Path) -> Source:
     elif found := _RANK_FOLDER.search(name):
         source.rank, source.kind = int(found["rank"]), SourceKind.RANK
     return source
+
+
+def may_be_host(name: str) -> bool:
+    """Whether a name may be a host's: it begins with a letter, ends with a number, and is no word for something else."""
+    return (
+        bool(_HOST_FOLDER.match(name))
+        and name[-1:].isdigit()
+        and not _NO_HOST.match(name)
+        and not _NO_HOST_OUTPUT.match(name)
+    )
 
 
 def _place(sources: Sequence[Source], nodes: Collection[str]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from knowledge.reading.bundle import Source, may_be_host
 from knowledge.reading.evidence import CaseEvidence, Process
 from knowledge.reading.roster import Roster
 from knowledge.signature import SourceKind
@@ -17,6 +18,7 @@ def number(rosters: Sequence[Roster], case: CaseEvidence) -> None:
     """Give ranks to sources that nobody introduces himself in. `rosters` have learned their heads."""
     _by_names(rosters, case)
     _by_nodes(rosters, case)
+    _hosts_by_names(rosters)
     _place(rosters, case)
 
 
@@ -87,3 +89,16 @@ def _by_nodes(rosters: Sequence[Roster], case: CaseEvidence) -> None:
             known = case.processes.setdefault(rank, Process(rank))
             known.host = known.host or roster.source.host
             known.local_rank = rank - first
+
+
+def _hosts_by_names(rosters: Sequence[Roster]) -> None:
+    """`ws-8.log` and `ws-9.log` are two hosts' where each holds several ranks, and none tells where it was written."""
+    families: dict[str, list[Source]] = {}
+    for roster in rosters:
+        stem = roster.source.name.rsplit("/", 1)[-1].split(".")[0]
+        if may_be_host(stem) and (roster.speaks_for_many or roster.locals_seen > 1):
+            families.setdefault(_NUMBER.sub("#", roster.source.name), []).append(roster.source)
+    for shape, sources in families.items():
+        if shape.count("#") == 1 and len(sources) > 1 and not any(source.host for source in sources):
+            for source in sources:
+                source.host = source.name.rsplit("/", 1)[-1].split(".")[0]

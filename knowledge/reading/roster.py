@@ -190,6 +190,11 @@ class Roster:
         return self._of_local(local) if local is not None else None
 
     @property
+    def locals_seen(self) -> int:
+        """Local ranks in front of its lines."""
+        return self._locals
+
+    @property
     def nameless_locals(self) -> int:
         """Local ranks in front of its lines, where nothing in it tells which ranks these are; else 0."""
         return 0 if self._by_local else self._locals

@@ -55,3 +55,26 @@ def test_a_job_whose_restarted_workers_finished_did_not_fail(verdict: Verdict) -
 def test_of_two_attempts_that_an_agent_counts_the_last_one_leads(verdict: Verdict) -> None:
     said = verdict({"torchrun.log": FIRST + FAILED + AGAIN + LATER + "[default1]:[rank1]: " + ASSERTED + FAILED})
     assert (said.cause.id, said.initiating.ranks) == ("index-out-of-range", [1])
+
+
+def test_as_many_errors_as_workers_that_an_agent_lists_are_each_ones_own(verdict: Verdict) -> None:
+    missing = "ImportError: flash_attn_2_cuda.so: undefined symbol: _ZN3c105ErrorC2ENS_14SourceLocationE\n"
+    listed = block(5, 1, "q-b", 1, first=False) + block(4, 0, "q-b", 1)
+    said = verdict({"q-a.log": STOPPED, "q-b.log": 2 * missing + listed})
+    assert (said.cause.id, said.initiating.ranks, said.initiating.hosts) == ("library-conflict", [4, 5], ["q-b"])
+
+
+BLIND = "[default{0}]:[rank{1}]: RuntimeError: No CUDA GPUs are available\n"
+WELL_SO_FAR = "[default{0}]:[rank{0}]: step 1 loss 2.0\n"
+
+
+def test_nodes_are_called_by_their_files_where_nothing_else_names_them(verdict: Verdict) -> None:
+    blind = "".join(BLIND.format(local, 4 + local) for local in range(4))
+    well = "".join(WELL_SO_FAR.format(local) for local in range(4))
+    assert verdict({"ws-9.log": blind, "ws-8.log": well}).initiating.hosts == ["ws-9"]
+
+
+def test_files_that_are_called_by_something_else_are_no_hosts(verdict: Verdict) -> None:
+    blind = "".join(BLIND.format(local, 4 + local) for local in range(4))
+    well = "".join(WELL_SO_FAR.format(local) for local in range(4))
+    assert verdict({"train-9.log": blind, "train-8.log": well}).initiating.hosts == []

@@ -1,0 +1,60 @@
+"""Errors that look like another fault than they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from knowledge.diagnosis import Diagnosis
+
+Verdict = Callable[..., Diagnosis]
+
+UNREPORTED = (
+    'Traceback (most recent call last):\n  File "/z/train.py", line 66, in main\n    loss.backward()\n'
+    'RuntimeError: NVML_SUCCESS == r INTERNAL ASSERT FAILED at "/pytorch/c10/cuda/CUDACachingAllocator.cpp":1016, please report a bug to PyTorch. \n'
+)
+UPDATED = (
+    "Aug 20 06:25:33 gn-17 kernel: NVRM: API mismatch: the client 'nvidia-smi' (pid 91333)\n"
+    "Aug 20 06:25:33 gn-17 kernel: NVRM: API mismatch: the client has the version 550.163.01, but\n"
+)
+
+
+def test_a_driver_that_is_updated_does_not_end_what_already_runs(verdict: Verdict) -> None:
+    said = verdict({"rank-4.log": "step 300 loss 1.1\n" + UNREPORTED, "gn-17.kern.log": UPDATED})
+    assert (said.cause.id, said.initiating.ranks) == ("gpu-oom", [4])
+
+
+def test_a_driver_that_does_not_fit_keeps_a_job_from_starting(verdict: Verdict) -> None:
+    blind = "RuntimeError: CUDA error: system has unsupported display driver / cuda driver combination\n"
+    said = verdict({"rank-4.log": blind, "gn-17.kern.log": UPDATED})
+    assert said.cause.id == "driver-mismatch"
+
+
+def first(rank: int) -> str:
+    return (
+        f"rig4:5{rank}:5 [{rank}] NCCL INFO ncclCommInitRank comm 0x1 rank {rank} nranks 2 cudaDev {rank} busId {rank + 1}1000 - Init COMPLETE\n"
+        f"[rank{rank}]:[E404 10:10:10.100 ProcessGroupNCCL.cpp:632] [Rank {rank}] Watchdog caught collective operation timeout: "
+        "WorkNCCL(SeqNum=1, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=600000) ran for 600012 milliseconds before timing out.\n"
+    )
+
+
+def test_gpus_that_the_iommu_keeps_apart_hang_in_their_first_collective(verdict: Verdict) -> None:
+    fault = "[  611.220118] nvidia 0000:21:00.0: AMD-Vi: Event logged [IO_PAGE_FAULT domain=0x0031 address=0xfd00000000 flags=0x0030]\n"
+    assert verdict({"train.log": first(0) + first(1)}).cause.id == "collective-timeout"
+    said = verdict({"train.log": first(0) + first(1), "rig4.dmesg": fault})
+    assert said.cause.id == "gpu-peer-hang"
+    assert said.confidence < 0.7
+
+
+def test_all_ranks_of_the_host_with_the_odd_nccl_are_odd(verdict: Verdict) -> None:
+    def differs(rank: int, mine: int, other: int, theirs: int) -> str:
+        host = f"tau{rank // 2}"
+        return (
+            f"[1,{rank}]<stderr>:{host}:81{rank}:91{rank} [{rank % 2}] init.cc:889 NCCL WARN Mismatched NCCL version detected : "
+            f"rank {other} version {theirs} rank {rank} version {mine}\n"
+        )
+
+    text = "".join(differs(rank, 22602, 4, 22105) for rank in range(4)) + "".join(
+        differs(rank, 22105, 0, 22602) for rank in (4, 5)
+    )
+    said = verdict({"mpirun.out": text})
+    assert (said.cause.id, said.initiating.ranks) == ("nccl-version-mismatch", [4, 5])
