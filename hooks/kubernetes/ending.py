@@ -126,12 +126,13 @@ def _when(kind: Kind, item: Object, condition: Object) -> datetime | None:
     status = item.get("status") or {}
     told = condition.get("lastTransitionTime") or inside(status, "state", "lastTransitionTime")
     if told is None and kind.kind == "Pod":
-        ends = [
-            (each.get("name"), inside(each, "state", "terminated") or {})
-            for each in status.get("containerStatuses") or ()
+        ends = status.get("containerStatuses") or ()
+        main = main_container(item)
+        bad = [
+            each for each in ends if inside(each, "name") == main and inside(each, "state", "terminated", "exitCode")
         ]
-        main = [end for name, end in ends if name == main_container(item) and end.get("exitCode")]
-        told = max(filter(None, (end.get("finishedAt") for end in main or [end for _, end in ends])), default=None)
+        times = (inside(each, "state", "terminated", "finishedAt") for each in bad or ends)
+        told = max(filter(None, times), default=None)
     return time_of(told or status.get("completionTime") or status.get("endTime"))
 
 

@@ -101,7 +101,9 @@ def wanted_of(pod: Object) -> Iterator[tuple[str, int, bool]]:
 def _end_of(pod: Object, name: str, previous: bool) -> str | None:
     """When a container ended, the last time or the time before, as the API writes it."""
     state = "lastState" if previous else "state"
-    ends = (inside(each, state, "terminated", "finishedAt") for each in _statuses(pod) if str(each.get("name")) == name)
+    ends = (
+        inside(each, state, "terminated", "finishedAt") for each in _statuses(pod) if str(inside(each, "name")) == name
+    )
     return next(filter(None, ends), None)
 
 

@@ -120,7 +120,7 @@ def was_taken(pod: Object, gone: bool) -> bool:
 def _crashes(pod: Object) -> Iterator[Crash]:
     main = main_container(pod)
     statuses = inside(pod, "status", "containerStatuses") or ()
-    ends = [inside(each, "state", "terminated", "finishedAt") for each in statuses if each.get("name") == main]
+    ends = [inside(each, "state", "terminated", "finishedAt") for each in statuses if inside(each, "name") == main]
     main_ended = str(next(filter(None, ends), "") or "")
     serving = {
         each.get("name")

@@ -93,8 +93,8 @@ def _holding_up(pod: Object) -> Iterator[Object]:
     """The containers without which nothing goes on: while the one that trains runs, what serves it may crash as it likes."""
     main = main_container(pod)
     statuses = list(_statuses(pod))
-    trains = any(each.get("name") == main and inside(each, "state", "running") is not None for each in statuses)
-    yield from (each for each in statuses if not trains or each.get("name") == main)
+    trains = any(inside(each, "name") == main and inside(each, "state", "running") is not None for each in statuses)
+    yield from (each for each in statuses if not trains or inside(each, "name") == main)
 
 
 def _has_no_node(pod: Object) -> tuple[str, str] | None:

@@ -58,7 +58,7 @@ def describe_workload(items: Sequence[tuple[str, Object]]) -> bytes:
 def quote_log(items: Sequence[tuple[str, Object]]) -> bytes:
     """The end of a driver's log, where a workload quotes it in its message, as Ray's do; empty where none does."""
     told = [str(inside(item, "status", "message") or "") for _, item in items]
-    lines = [line for message in told if "\n" in message.strip() for line in message.split("\n")]
+    lines = [line for message in told if "\n" in message.strip() for line in message.rstrip().split("\n")]
     return _text(line[:_LONGEST] for line in lines)
 
 
