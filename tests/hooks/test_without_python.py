@@ -14,9 +14,7 @@ from tests.hooks.conftest import head_for
 from tests.hooks.intake import TOKEN, Intake
 
 SHELLS = [shell for shell in ("dash", "busybox") if shutil.which(shell)]
-TOOLS = (
-    "cat cut date echo grep head hostname id kill logger ls mkdir printf rm sed setsid sh sleep tail tr uname".split()
-)
+TOOLS = "cat chmod cut date echo grep gzip head hostname id kill logger ls mkdir mv printf rm sed setsid sh sleep tail tar tr uname".split()
 
 SCONTROL = """#!/bin/sh
 case "$*" in
@@ -50,6 +48,7 @@ class Container:
         self.config.touch(mode=0o600)
         self.config.write_text(
             f"[hook]\nurl = {url}\ntoken = {TOKEN}\nlog_file = {self.log}\nslurm_bin = {self.tools}\nwait = 20s\n"
+            f"spool = {folder}/spool\n"
         )
         self.hook = head_for("/no/such/python3", folder)
         self.hook.write_text(self.hook.read_text().replace("/bin/sh", f"{self.tools}/sh"))
@@ -60,7 +59,7 @@ class Container:
 
     def record(self, state: str, code: str = "0:0", restarts: int = 0) -> None:
         (self.folder / "record").write_text(
-            f"JobId=61 JobName=train UserId=me(1) Account=lab JobState={state} Reason=NonZeroExitCode Restarts={restarts} "
+            f"JobId=61 JobName=train UserId=me({os.getuid()}) Account=lab JobState={state} Reason=NonZeroExitCode Restarts={restarts} "
             f"ExitCode={code} Partition=gpu NodeList=n[1-2] StdErr={self.output} StdIn=/dev/null StdOut={self.output} Power=\n"
         )
 
