@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from knowledge.attribution.endings import cause_of_code, describe
+from knowledge.attribution.endings import cause_of_code, describe, pod_logs
 from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
@@ -96,10 +96,11 @@ def _pods(view: CaseView) -> Iterator[Hypothesis]:
         lead = began or found
         everywhere = len(lead) > 1 and len(lead) >= 0.75 * len(view.case.pods)
         cause = _BY_REASON.get(lead[0][1].reason) or _NO_SIGNAL.get(code) or cause_of_code(code)
+        ranks = [] if everywhere else sorted({rank for pod, _ in lead for rank in pod.ranks or ()})
         score = 0.3 if code == 1 else 0.7 if len(lead) == 1 else 0.5
         yield Hypothesis(
             cause=cause, score=0.4 if everywhere else score, whole_job=everywhere,
-            ranks=[] if everywhere else sorted({rank for pod, _ in lead for rank in pod.ranks or ()}),
+            ranks=ranks, missing=pod_logs(view, ranks),
             hosts=[] if everywhere else list(dict.fromkeys(pod.host for pod, _ in lead)),
             reason=f"the pod's container ended with {describe(code)}" + (", before all others" if began else ""),
             proofs=[Proof(ended.place, Role.ROOT) for _, ended in lead[:2]],

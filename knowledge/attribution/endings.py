@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.view import CaseView
@@ -37,7 +37,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         yield Hypothesis(
             cause=cause, score=score, reason=f"its process ended with {describe(code)} and it said nothing itself", ranks=ranks,
             hosts=view.hosts_of(ranks), proofs=[Proof(ended.place, Role.ROOT) for ended in exits[:2]],
-            missing=[*(view.gaps.rest_of(rank) for rank in torn[:1]), *_missing(view, cause, ranks)],
+            missing=[*(view.gaps.rest_of(rank) for rank in torn[:1]), *_missing(view, cause, ranks), *pod_logs(view, ranks)],
         )  # fmt: skip
 
 
@@ -78,6 +78,13 @@ def describe(code: int) -> str:
         signal = signals().get(-code)
         return f"signal {-code}" + (f" ({signal.name})" if signal else "")
     return f"exit code {code}"
+
+
+def pod_logs(view: CaseView, ranks: Collection[int]) -> list[str]:
+    """The fact that is missing where nothing was read of what ranks said that have pods."""
+    unheard = [rank for rank in ranks if rank not in view.stories or not view.stories[rank].lines]
+    pods = [pod for pod in view.case.pods.values() if pod.ranks and not pod.replaced and pod.ranks[0] in unheard]
+    return [f"What pod {pods[0].name} said: `kubectl logs {pods[0].name}`, while it is there."] if pods else []
 
 
 def _missing(view: CaseView, cause: str, ranks: list[int]) -> list[str]:

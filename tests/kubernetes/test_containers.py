@@ -116,6 +116,8 @@ async def test_the_code_of_a_rank_s_container_is_the_rank_s(
     await world.lab.status(made.pods[1], phase="Failed", containerStatuses=[ended(code)])
     verdict = await diagnosed(world, made, tmp_path)
     assert (verdict.cause.id, verdict.initiating.ranks, verdict.initiating.hosts) == (cause, [1], ["gpu-n1"])
+    name = made.pods[1]["metadata"]["name"]
+    assert verdict.missing == [f"What pod {name} said: `kubectl logs {name}`, while it is there."]
 
 
 async def test_the_code_of_a_container_beside_the_one_that_trains_is_nobodys(world: World, tmp_path: Path) -> None:
