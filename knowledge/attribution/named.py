@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.notation import numbers
 from knowledge.attribution.own_errors import cause_of_exception, first_of
+from knowledge.attribution.troubles import Own
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit
 from knowledge.signature import Says
+
+_BELOW = 60  # lines under a line that names a rank in which that rank's error may stand
 
 
 def accused(hit: Hit) -> list[int]:
@@ -31,7 +34,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
     yield from _voted(view)
     for ranks, hits in by_ranks.items():
         lead = hits[0]
-        cause, signature, traceback = lead.signature.cause, lead.signature, None
+        cause, signature, traceback, named = lead.signature.cause, lead.signature, None, list(ranks)
         proofs = [Proof(hit.place, Role.ROOT, hit.signature.id) for hit in hits[:2]]
         score = 0.86
         if len(ranks) == 1 and ranks[0] in view.own:
@@ -41,11 +44,31 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
             traceback = own.traceback
             proofs.insert(0, Proof(own.hit.place if own.hit else own.traceback.original.end, Role.ROOT))  # type: ignore[union-attr]
             score = 0.94
+        elif not view.own and (told := _told_below(view, lead)):
+            own, alone = told
+            cause = own.hit.signature.cause if own.hit else cause_of_exception(own)
+            signature, traceback = own.hit.signature if own.hit else lead.signature, own.traceback
+            proofs.insert(0, Proof(own.place, Role.ROOT))
+            named, score = named if alone else [], 0.92
         yield Hypothesis(
-            cause=cause, score=score, reason="a line names the rank", ranks=list(ranks),
-            hosts=view.hosts_of(ranks) or [host for hit in hits[:1] if (host := hit.captures.get("host"))], proofs=proofs,
+            cause=cause, score=score, reason="a line names the rank", ranks=named,
+            hosts=view.hosts_of(named) or [host for hit in hits[:1] if (host := hit.captures.get("host"))], proofs=proofs,
             signature=signature, captures=lead.captures, traceback=traceback,
         )  # fmt: skip
+
+
+def _told_below(view: CaseView, lead: Hit) -> tuple[Own, bool] | None:
+    """The error that stands under a line which names its rank, and whether it stands nowhere else: then it is that rank's alone."""
+    below = [
+        own
+        for own in view.unattributed
+        if own.place.source == lead.place.source and 0 < own.order - lead.place.order <= _BELOW
+    ]
+    if not below:
+        return None
+    own = first_of(below)
+    same = [hit.place for hit in view.case.hits if own.hit and hit.signature is own.hit.signature]
+    return own, not any(place.order < lead.place.order or place.source != lead.place.source for place in same)
 
 
 def _voted(view: CaseView) -> Iterator[Hypothesis]:

@@ -181,7 +181,9 @@ def _torn(view: CaseView, rank: int, victims: Iterable[int]) -> Hypothesis:
 
 
 def _silent(view: CaseView, silent: list[int], torn: list[int], victims: Iterable[int]) -> Hypothesis:
-    heard = [rank for rank in silent if rank in view.stories and view.stories[rank].lines > 1]
+    heard = [
+        rank for rank in silent if rank in view.stories and (view.stories[rank].lines > 1 or _occupation(view, [rank]))
+    ]
     stopped = [rank for rank in silent if (ended := view.exits.get(rank)) and ended.code in (-15, 143)]
     left = [rank for rank in heard if _left(view, rank)]
     ranks, cause, score, reason = _reading(view, silent, heard, left)
@@ -220,18 +222,15 @@ def _reading(view: CaseView, silent: list[int], heard: list[int], left: list[int
     if left:
         return left, "silent-exit", 0.88, "it left the loop by itself while the others still waited for it"
     if not heard:
-        if (view.pulse.count or view.bereft) and len(silent) > 1:
+        began = view.pulse.count or _all_joined(view)
+        if (began or view.bereft) and len(silent) > 1:
             reason = "nothing was heard of these ranks, and the others lost them in mid-training"
             return silent, "peer-lost", 0.5, reason
-        if view.pulse.count and not view.waiting:
-            return (
-                silent,
-                "killed-unknown",
-                0.6,
-                "nothing was heard of it, and all others lost their connection in mid-training",
-            )
-        if view.pulse.count:
-            reason = "nothing was heard of it, and the others timed out waiting in mid-training"
+        if began and not view.waiting:
+            reason = "nothing was heard of it, and all others lost their connection in mid-training"
+            return silent, "killed-unknown", 0.6, reason
+        if began:
+            reason = "nothing was heard of it, and the others timed out waiting for it"
             return silent, "rank-hang", 0.55, reason
         return silent, "missing-rank", 0.68, "nothing at all was heard of it, and the others waited in vain"
     if (view.waiting and not view.bereft) or len(view.waiting) > len(view.bereft):
@@ -240,6 +239,15 @@ def _reading(view: CaseView, silent: list[int], heard: list[int], left: list[int
     if len(heard) == 1:
         return heard, "killed-unknown", 0.72, "its log ends without a word, and all others then lost their connection"
     return heard, "peer-lost", 0.5, "these ranks ended without a word, and the others lost their connection"
+
+
+def _all_joined(view: CaseView) -> bool:
+    """Whether a collective timed out by the watchdog: it watches only what a communicator of all ranks was made for."""
+    return any(
+        "seq" in hit.captures and hit.signature.cause == "collective-timeout"
+        for hits in view.waiting.values()
+        for hit in hits
+    )
 
 
 def _left(view: CaseView, rank: int) -> bool:

@@ -151,7 +151,7 @@ def _near_host(view: CaseView, hit: Hit, one: Hypothesis) -> bool:
 
 def _deeper(one: Hypothesis, hit: Hit) -> Hypothesis:
     return Hypothesis(
-        cause=hit.signature.cause, score=min(0.97, one.score + 0.02), reason="the node's own log explains what the rank met",
+        cause=hit.signature.cause, score=max(0.62, min(0.97, one.score + 0.02)), reason="the node's own log explains what the rank met",
         ranks=one.ranks, hosts=one.hosts or ([hit.place.host] if hit.place.host else []),
         proofs=[Proof(hit.place, Role.ROOT, hit.signature.id), *one.proofs[:2]], signature=hit.signature, captures=hit.captures,
         kind="hardware",

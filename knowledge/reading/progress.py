@@ -81,7 +81,8 @@ _PREPARING = re.compile(
 )
 _OVER = re.compile(r"(?i)\b(?:saved|wrote|written|loaded|restored|uploaded|downloaded|done|finished|completed?)\b")
 _WAITING_DATA = re.compile(
-    r"(?i)\b(?:waiting for (?:data|batch|next)|data(?:loader)? (?:stall|wait|slow)|slow (?:data|read|batch))"
+    r"(?i)\b(?:waiting for (?:data|batch|next)|data(?:loader)? (?:stall|wait|slow)|slow (?:data|read|batch)"
+    r"|still (?:reading|loading|waiting for)|stalled read)"
 )
 
 

@@ -16,6 +16,8 @@ _NEW_RECORD = re.compile(r"^\[?[IWEF]\d{3,4} |^\d{4}-\d\d-\d\d|^\[\d{4}-|^srun: 
 _LAUNCHER = re.compile(r"^(?:srun|slurmstepd(?:-\S+)?|mpirun|mpiexec|prterun|torchrun): ")
 """Words of a launcher on a rank's end, which may come before the rank's own last line."""
 _CAUSED = re.compile(r"^(?:The above exception was the direct cause|During handling of the above exception)")
+_OF_WORKER = "Original Traceback"
+"""How PyTorch calls the traceback of a worker process under the one of the rank that raised it again."""
 _MAX_LINES = 400
 
 
@@ -30,6 +32,9 @@ class TracebackReader:
         self._previous: Traceback | None = None  # finished, may turn out to be chained to the next
         self._chaining = False
         self._since = 0
+        self._inner = (
+            False  # what is being read was raised in a worker process, and carried over to the exception before
+        )
         self._within = False  # the last line was one of a traceback before its exception
         self.warned = False  # the program said beforehand that it got over it
         self.ignored = False  # Python said beforehand that this exception is ignored
@@ -50,6 +55,7 @@ class TracebackReader:
         """Take one line (`text` without launcher prefixes); return the traceback that it ends, if any."""
         if TRACEBACK in text:
             self._start, self._frames, self._tagged, self._lines = place, [], tagged, 0
+            self._inner = self._previous is not None and text.startswith(_OF_WORKER)
             self._within = True
             return None
         self._within = False
@@ -98,5 +104,8 @@ class TracebackReader:
         if self.ignored:
             self.ignored = False
             return None
+        if self._inner and self._previous is not None:
+            self._previous.chained_to, self._inner, self._since = finished, False, 0
+            return finished
         self._previous, self._chaining, self._since = finished, False, 0
         return finished

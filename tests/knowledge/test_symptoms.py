@@ -58,3 +58,33 @@ def test_all_ranks_of_the_host_with_the_odd_nccl_are_odd(verdict: Verdict) -> No
     )
     said = verdict({"mpirun.out": text})
     assert (said.cause.id, said.initiating.ranks) == ("nccl-version-mismatch", [4, 5])
+
+
+CARRIED = (
+    '[rank6]: Traceback (most recent call last):\n[rank6]:   File "/app/train.py", line 120, in main\n[rank6]:     for batch in loader:\n'
+    "[rank6]: KeyError: Caught KeyError in DataLoader worker process 3.\n[rank6]: Original Traceback (most recent call last):\n"
+    '[rank6]:   File "/app/vqa/data.py", line 66, in __getitem__\n[rank6]:     target = record["answer"]\n[rank6]: KeyError: \'answer\'\n'
+)
+
+
+def test_what_a_loading_process_raised_is_the_origin_of_what_its_rank_raises(verdict: Verdict) -> None:
+    said = verdict({"train.log": CARRIED})
+    assert (said.cause.id, said.initiating.ranks) == ("data-error", [6])
+    assert "data.py:66" in said.cause.summary
+
+
+SPAWNED = (
+    "torch.multiprocessing.spawn.ProcessRaisedException: \n\n-- Process 2 terminated with the following error:\n"
+    'Traceback (most recent call last):\n  File "/u/main.py", line 44, in train\n    y = model(x)\n'
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+)
+
+
+def test_the_error_under_a_line_that_names_its_process_is_that_process_own(verdict: Verdict) -> None:
+    said = verdict({"main.log": SPAWNED})
+    assert (said.cause.id, said.initiating.ranks) == ("gpu-oom", [2])
+
+
+def test_an_error_that_others_met_before_is_not_that_process_alone(verdict: Verdict) -> None:
+    said = verdict({"main.log": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n" + SPAWNED})
+    assert (said.cause.id, said.initiating.ranks) == ("gpu-oom", [])

@@ -75,3 +75,16 @@ def test_a_warning_of_memory_that_was_got_over_does_not_share_the_blame(verdict:
     tried = f"[WARNING] rank 1: caught {oom.strip()} Decreasing batch size to: 32.\n"
     said = verdict({"nohup.out": f"{tried}[rank3]: {oom}"})
     assert (said.cause.id, said.initiating.ranks) == ("gpu-oom", [3])
+
+
+def test_a_rank_without_a_log_had_joined_where_the_watchdog_watched_a_collective(verdict: Verdict) -> None:
+    said = verdict({f"rank-{rank}.log": waited(rank) for rank in (1, 2, 3)}, world_size=4)
+    assert (said.cause.id, said.initiating.ranks) == ("rank-hang", [0])
+    assert said.confidence < 0.7
+
+
+def test_a_rank_that_once_said_what_it_was_about_to_do_is_slow_at_it(verdict: Verdict) -> None:
+    said = verdict(
+        {"sft.log": "[rank0] tokenizing with 16 workers; other ranks wait\n" + "".join(map(waited, (1, 2, 3)))}
+    )
+    assert (said.cause.id, said.initiating.ranks) == ("slow-preprocessing", [0])
