@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from tests.hooks.conftest import trimmed
+from tests.hooks.placements import decisive_lines
 
 MIB = 1 << 20
 MARK = re.compile(rb"^\[firstfault: (about )?(\d+) lines \((\d+) bytes\) left out\]$", re.MULTILINE)
@@ -91,3 +92,11 @@ def test_a_huge_log_costs_little_memory_and_only_its_end_is_searched(hook: Any, 
     assert b"fatal: disk gone" in kept
     assert b"about " in kept
     assert peak < 16 * MIB
+
+
+def test_every_message_that_begins_a_failure_has_something_suspicious(hook: Any) -> None:
+    """What has not is only found as rare among what is plain, which much other text may be: say its word in SUSPICIOUS or
+    PHRASES."""
+    words = [*hook.SUSPICIOUS, *hook.PHRASES]
+    lines = [line.encode() for line in decisive_lines()]
+    assert [line for line in lines if not any(word in line.lower() for word in words)] == []

@@ -203,14 +203,6 @@ def test_how_far_a_file_server_is_behind_shows_in_the_output_that_is_surely_the_
     assert sorted(collected(hook, settings, mine)) == ["rank0.log", "slurm-61.out"]
 
 
-def test_the_clock_of_a_local_file_system_is_ours(hook: Any, settings: Any, job: MakeJob, tmp_path: Path) -> None:
-    if not hook.is_local(str(tmp_path), hook.mounts(), []):
-        pytest.skip("temporary files are on no local file system here")
-    written(tmp_path / "rank0.log", -20)
-    mine = job(SLURM_JOB_STDOUT="rank%t.log", SLURM_JOB_START_TIME=str(BEGAN))
-    assert collected(hook, settings, mine) == {}
-
-
 def test_two_paths_with_one_name_stay_two_logs(hook: Any, settings: Any, job: MakeJob, tmp_path: Path) -> None:
     settings.shared_paths = [str(tmp_path)]
     (tmp_path / "a b.log").write_text("one")
