@@ -36,7 +36,13 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         score = 0.94 if not _ran_on(view, lead) else 0.6
         missing: list[str] = []
         whole = any(hit.signature.scope is Scope.NODE for hit in same)
-        if named is not None and not whole and len(buses) <= 1:
+        struck = {rank for hit in same if "pid" in hit.captures and (rank := view.rank_of_hit(hit)) is not None}
+        if whole and len(struck) == 1:
+            ranks, reason = (
+                [*struck],
+                "the kernel's line is about this whole host, and it names the process that it ended",
+            )
+        elif named is not None and not whole and len(buses) <= 1:
             ranks, reason = [named], "the kernel's line is tied to this rank by process or GPU"
         elif not whole and (suspect := _troubled(view, local)):
             ranks, reason = suspect, "the kernel's line is about this host, and this rank's own words fit it"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -10,8 +12,10 @@ from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.notation import compress
 from knowledge.attribution.troubles import OF_THE_GROUP, Own
 from knowledge.attribution.view import CaseView
+from knowledge.causes import load_causes
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Frame, Place
+from knowledge.reading.progress import is_warning
 from knowledge.signature import Scope, SourceKind
 
 _TAIL = 60  # lines in which the rest of an exception may stand, such as a worker's own traceback
@@ -26,6 +30,15 @@ _BY_TYPE = {
     "FileNotFoundError": "file-not-found",
     "PermissionError": "permission-denied",
 }
+_BY_NUMBER = {
+    2: "file-not-found", 5: "storage-io-error", 12: "host-oom", 13: "permission-denied", 24: "fd-limit", 28: "disk-full",
+    30: "read-only-fs", 107: "storage-io-error", 108: "storage-io-error", 116: "stale-file-handle", 117: "storage-io-error",
+    122: "quota-exceeded",
+}  # fmt: skip
+"""Linux's numbers of errors, whose words may be cut off or in another language."""
+
+_ERRNO = re.compile(r"^\[Errno (?P<number>\d{1,3})\]")
+_STARTERS = ("fork", "subprocess", "threading", "popen")
 
 
 def cause_of_exception(own: Own) -> str:
@@ -33,6 +46,11 @@ def cause_of_exception(own: Own) -> str:
     assert own.traceback
     original = own.traceback.original
     name = original.exception.rsplit(".", 1)[-1]
+    if found := _ERRNO.match(original.message):
+        number = int(found["number"])
+        starting = any(word in frame.path for frame in original.frames for word in _STARTERS)
+        if number in _BY_NUMBER or (number == errno.EAGAIN and starting):
+            return _BY_NUMBER.get(number, "thread-limit")
     if name in _BY_TYPE:
         return _BY_TYPE[name]
     frame = original.innermost_user_frame
@@ -64,7 +82,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         return
     groups: dict[str, list[Own]] = {}
     for own in firsts.values():
-        groups.setdefault(own.key, []).append(own)
+        groups.setdefault(_kind(own), []).append(own)
     clocks = estimate(view, (own.place for own in firsts.values()))
     ordered, tied = _in_order(list(groups.values()), clocks)
     if tied and len(seen := [group for group in ordered[:tied] if _seen_first(view, group)]) == 1:
@@ -74,6 +92,12 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         if place < tied:
             _doubt(hypothesis, ordered[:tied], place)
         yield hypothesis
+
+
+def _kind(own: Own) -> str:
+    """What makes two ranks' troubles the same. What a host or the site lacks shows in many words, and is one cause."""
+    cause = own.hit.signature.cause if own.hit else cause_of_exception(own)
+    return cause if load_causes()[cause].layer in ("storage", "environment", "driver") else own.key
 
 
 def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
@@ -239,7 +263,7 @@ def _explain(view: CaseView, group: list[Own], place: int, total: int, clocks: C
         missing.append(f"How the error of rank {lead.rank} goes on: its log ends in the middle of the message.")
     hosts = view.hosts_of(ranks)
     lost = [rank for rank in view.gaps.unheard if rank not in ranks]
-    if all(own.traceback and own.traceback.warned for own in group):
+    if all(own.traceback.warned if own.traceback else is_warning(own.place.text) for own in group):
         score -= 0.36
         missing.append(f"Whether rank {lead.rank} really got over its error, as it says: its exit code.")
     everyone = len(ranks) > 1 and len(ranks) >= 0.75 * (len(view.ranks) - len(lost))

@@ -64,8 +64,17 @@ _GRACE = 900.0  # seconds that the scheduler may leave a job after it told it to
 
 def _outlived(view: CaseView, hit: Hit) -> bool:
     """Whether the source of a stop of the whole job goes on long after it: the job was started again, into the same file."""
-    stop = hit.place
-    if stop.seconds is None or hit.signature.scope is not Scope.JOB or stop.source.kind not in KINDS_OF_RANKS:
+    stop, state = hit.place, _STATES.get(state_of(view))
+    if hit.signature.scope is not Scope.JOB or stop.source.kind not in KINDS_OF_RANKS:
+        return False
+    if (
+        view.case.job.attempt
+        and state_of(view) == "FAILED"
+        and hit.signature.cause in _STATES.values()
+        and state is None
+    ):
+        return True  # the last attempt failed by itself, and an earlier one was stopped
+    if stop.seconds is None:
         return False
     seen = [view.pulse.last, *(other.place for other in view.case.hits), *(ended.place for ended in view.case.exits)]
     seen += [place for story in view.stories.values() for place in (story.last, *story.words)]

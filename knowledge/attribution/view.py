@@ -96,7 +96,9 @@ class CaseView:
             return 0
         size = count // hosts
         seen = {len(ranks) for ranks in self._told_blocks.values()}
-        return 0 if len(seen) == 1 and 1 < min(seen) < size else size  # equal blocks, and hosts that nobody tells
+        unplaced = any(rank in self.stories and not self._told_host(rank) for rank in self.ranks)
+        equal = len(seen) == 1 and 1 < min(seen) < size
+        return 0 if equal and unplaced else size  # equal blocks, and ranks on hosts that nobody tells
 
     @cached_property
     def _told_blocks(self) -> dict[str, list[int]]:

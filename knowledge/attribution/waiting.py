@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.notation import compress
+from knowledge.attribution.troubles import OF_THE_GROUP
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit, Place
@@ -149,10 +150,10 @@ def _occupation(view: CaseView, ranks: list[int]) -> tuple[str, Place] | None:
 
 def _absent(view: CaseView) -> Iterator[Hypothesis]:
     """Ranks that neither waited nor lost a peer, while the others did."""
-    victims = set(view.waiting) | set(view.bereft)
+    victims = {*view.waiting, *view.bereft}
     if not victims or len(view.ranks) < 2:
         return
-    silent = [rank for rank in view.ranks if rank not in victims and rank not in view.own]
+    silent = [rank for rank in view.ranks if rank not in victims and rank not in view.own and not _gave_up(view, rank)]
     if not silent or len(silent) * 2 > len(view.ranks):
         yield _nobody(view, victims, silent)
         return
@@ -161,6 +162,15 @@ def _absent(view: CaseView) -> Iterator[Hypothesis]:
         yield _silent(view, whole, torn, victims)
     for rank in torn if len(torn) < 3 else ():
         yield _torn(view, rank, victims)
+
+
+def _gave_up(view: CaseView, rank: int) -> bool:
+    """Whether a rank ended by an exception of the group's: it met others' trouble, whatever its words."""
+    story = view.stories.get(rank)
+    last = story.tracebacks[-1] if story and story.tracebacks else None
+    if story is None or last is None or view.handled(story, last.end, last.last_order):
+        return False
+    return last.original.exception.rsplit(".", 1)[-1] in OF_THE_GROUP
 
 
 def _torn(view: CaseView, rank: int, victims: Iterable[int]) -> Hypothesis:
@@ -222,6 +232,9 @@ def _reading(view: CaseView, silent: list[int], heard: list[int], left: list[int
     if left:
         return left, "silent-exit", 0.88, "it left the loop by itself while the others still waited for it"
     if not heard:
+        if view.bereft and not view.waiting and not view.pulse.count:
+            reason = "nothing was heard of it, and the others, which were connected to it, lost it"
+            return silent, "peer-lost", 0.5, reason
         began = view.pulse.count or _all_joined(view)
         if (began or view.bereft) and len(silent) > 1:
             reason = "nothing was heard of these ranks, and the others lost them in mid-training"

@@ -162,6 +162,8 @@ def _localise(view: CaseView, one: Hypothesis, all_of_them: Sequence[Hypothesis]
     """A node's fact that names no single rank takes the rank whose own words it explains, and gives it its host."""
     if (one.whole_job and not one.hosts) or (one.kind == "own_errors" and len(one.ranks) > 1):
         return  # each of several ranks has said itself that it met the error
+    if one.kind == "interfaces" and len(one.hosts) > 1 and not one.ranks:
+        return  # what lies between hosts is no single rank's
     for other in all_of_them:
         if other is one or not other.ranks or not (one.cause == other.cause or _explains(view, one, other)):
             continue

@@ -22,6 +22,7 @@ _GOT_OVER = re.compile(
     r"\bWARN(?:ING)?\b.*(?i:\b(?:skip\w*|retry\w*|retries|ignor\w+|fall(?:ing|s)? back|fallback|continu\w+|will try again"
     r"|caught|decreas(?:ing|ed)|reduc(?:ing|ed)|halv(?:ing|ed))\b)"
 )
+_WARNING = re.compile(r"^.{0,60}\bWARN(?:ING)?\b(?!.*\bERROR\b)")
 _LOSS = re.compile(r"(?i)\bloss['\"]?[ :=]{1,3}\d")
 
 
@@ -64,6 +65,11 @@ def says_finished(text: str) -> bool:
 def says_got_over(text: str) -> bool:
     """Whether a log record warns of an error that the program got over; its traceback may follow. NCCL warns of all errors."""
     return "WARN" in text and "NCCL WARN" not in text and _GOT_OVER.search(text) is not None
+
+
+def is_warning(text: str) -> bool:
+    """Whether a line is a log record that its program itself calls a warning."""
+    return "WARN" in text and "NCCL WARN" not in text and _WARNING.match(text) is not None
 
 
 def says_leaving(text: str) -> bool:
