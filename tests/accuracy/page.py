@@ -15,6 +15,7 @@ _PARTS = {
     "injected": "real jobs, one fault injected",
     "reports": "re-created from public bug reports",
     "sequences": "short GPU and NCCL incidents",
+    "composed": "incidents written by hand",
     "simulated": "larger GPU and NCCL incidents",
 }
 _HEAD = """# Accuracy
