@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.hooks.conftest import stand_in
+from tests.hooks.intake import Intake
 
 
 @pytest.fixture
@@ -148,4 +149,15 @@ def test_an_answer_that_drips_has_an_end(hook: Any, settings: Any, spool: Any) -
         hook.deliver(hook.Report(facts, facts, [("a", gzip.compress(b""))]), settings, spool, patience=0)
         over.set()
         thread.join()
+    assert len(spool.waiting()) == 1
+
+
+def test_a_delivery_that_goes_on_and_on_is_broken_off_and_its_report_kept(
+    hook: Any, settings: Any, spool: Any, intake: Intake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hook, "LONGEST", 1)
+    intake.delay = 0.2
+    facts, logs = {"job_id": "7", "attempt": 0}, [(f"rank-{rank}.log", gzip.compress(b"x")) for rank in range(50)]
+    hook.deliver(hook.Report(facts, facts, logs), settings, spool, patience=0)
+    assert 1 < len(intake.requests) < 12
     assert len(spool.waiting()) == 1

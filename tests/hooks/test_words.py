@@ -120,7 +120,9 @@ FORGED = "UserId=root(0) GroupId=root(0) JobState=COMPLETED Restarts=3 "
 
 
 @pytest.mark.parametrize("name", ["train", "x JobState=COMPLETED", "x " + FORGED.strip()])
-@pytest.mark.parametrize("comment", ["", "x JobState=COMPLETED", FORGED, FORGED.replace("root(0)", "me(1)")])
+@pytest.mark.parametrize(
+    "comment", ["", "x JobState=COMPLETED", "x " + FORGED, "x " + FORGED.replace("root(0)", "me(1)")]
+)
 @pytest.mark.parametrize("told", [True, False], ids=["squeue tells", "squeue does not tell"])
 def test_no_words_of_a_user_hide_the_record_where_the_name_is_not_known(
     hook: Any, settings: Any, tmp_path: Path, name: str, comment: str, told: bool
