@@ -19,6 +19,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
     for rank, ended in view.exits.items():
         if _telling(view, rank, ended):
             groups.setdefault(ended.code, []).append(ended)
+    tied = len(groups) > 1 and not any(ended.first for exits in groups.values() for ended in exits)
     for code, exits in groups.items():
         ranks = sorted({ended.rank for ended in exits if ended.rank is not None})
         cause = cause_of_code(code)
@@ -32,13 +33,21 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         torn = [rank for rank in ranks if rank in view.gaps.torn]
         if torn:
             score -= 0.2
+        if tied and ranks:
+            score -= 0.2
         if len(ranks) > 1 and len(ranks) >= 0.75 * len(view.ranks):
             ranks, score = [], 0.4
         yield Hypothesis(
             cause=cause, score=score, reason=f"its process ended with {describe(code)} and it said nothing itself", ranks=ranks,
             hosts=view.hosts_of(ranks), proofs=[Proof(ended.place, Role.ROOT) for ended in exits[:2]],
-            missing=[*(view.gaps.rest_of(rank) for rank in torn[:1]), *_missing(view, cause, ranks), *pod_logs(view, ranks)],
+            missing=[
+                *([_ORDER] if tied and ranks else []),
+                *(view.gaps.rest_of(rank) for rank in torn[:1]), *_missing(view, cause, ranks), *pod_logs(view, ranks),
+            ],
         )  # fmt: skip
+
+
+_ORDER = "Which of these processes ended first: the launcher's `Root Cause` block, or its words with a time each."
 
 
 def _of_local_ranks(view: CaseView) -> Iterator[Exit]:

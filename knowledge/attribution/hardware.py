@@ -33,7 +33,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         local = [rank for rank in view.ranks_on(host) if _may_be(view, rank, lead)]
         same = [hit for hit in hits if hit.signature.cause == lead.signature.cause]
         buses = {bus_key(bus) for hit in same if (bus := hit.captures.get("bus"))}
-        score = 0.94 if not _ran_on(view, lead) else 0.6
+        score = 0.6 if _ran_on(view, lead) or _came_back(view, same) else 0.94
         missing: list[str] = []
         whole = any(hit.signature.scope is Scope.NODE for hit in same)
         struck = {rank for hit in same if "pid" in hit.captures and (rank := view.rank_of_hit(hit)) is not None}
@@ -48,7 +48,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
             ranks, reason = suspect, "the kernel's line is about this host, and this rank's own words fit it"
         else:
             ranks, reason = local, "the kernel's line is about this whole host"
-            score = min(score, 0.94 if whole else 0.9)
+            score = min(score, score if whole else 0.9)
             if not whole:
                 reason = "the kernel's line is about this host, and nothing ties it to one of its ranks"
             if not whole and (lost := [rank for rank in local if rank in view.gaps.unheard]):
@@ -64,6 +64,23 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
 def _ran_on(view: CaseView, lead: Hit) -> bool:
     """Whether a fault keeps programs from starting only, and the job's had started: its ranks told of steps."""
     return lead.signature.cause == "driver-mismatch" and view.pulse.count > 0 and bool(view.own)
+
+
+def _came_back(view: CaseView, hits: list[Hit]) -> bool:
+    """Whether the node says that its fault was over, and ranks then met errors that it does not explain."""
+    lead, last = hits[0], hits[-1]
+    back = any(
+        hit.signature.role is SignatureRole.NOISE
+        and hit.signature.cause == lead.signature.cause
+        and hit.place.source == last.place.source
+        and hit.place.order > last.place.order
+        for hit in view.case.hits
+    )
+    return back and any(
+        own.hit is None or lead.signature.cause not in {own.hit.signature.cause, *own.hit.signature.explained_by}
+        for owns in view.own.values()
+        for own in owns
+    )
 
 
 def _accuses(hit: Hit) -> bool:

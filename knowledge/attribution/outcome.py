@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from knowledge.attribution.hypothesis import Hypothesis, Proof
-from knowledge.attribution.platform import ended_well, state_of
+from knowledge.attribution.platform import ended_well, placed_later, state_of
 from knowledge.attribution.view import CaseView
 from knowledge.attribution.weigh import weigh
 from knowledge.diagnosis import Role
+from knowledge.reading.evidence import Hit
 from knowledge.signature import SignatureRole
 from knowledge.tables.exits import Kind, job_states
 
@@ -72,12 +73,19 @@ def _after_the_end(view: CaseView) -> Hypothesis | None:
 
 
 def _broke_off(view: CaseView) -> bool:
-    return any(ended.code != 0 for ended in view.exits.values())
+    return any(ended.code != 0 for ended in view.exits.values()) or bool(_crashing(view))
+
+
+def _crashing(view: CaseView) -> list[Hit]:
+    """Kubernetes' words on containers that it starts again and again."""
+    return [hit for hit in view.case.hits if hit.signature.id == "k8s-crash-loop" and not placed_later(view, hit)]
 
 
 def _unknown(view: CaseView) -> Hypothesis:
-    exits = [ended for ended in view.exits.values() if ended.code][:2]
+    places = [ended.place for ended in view.exits.values() if ended.code] + [hit.place for hit in _crashing(view)]
+    pod = next((host for hit in _crashing(view) if (host := hit.captures.get("host"))), "POD")
     return Hypothesis(
         cause="unknown", score=0.3, reason="it failed, and nothing that was read says why",
-        proofs=[Proof(ended.place, Role.CONTEXT) for ended in exits], kind="outcome",
+        proofs=[Proof(place, Role.CONTEXT) for place in places[:2]], kind="outcome",
+        missing=[f"What the container wrote before it crashed: `kubectl logs {pod} --previous`."] if _crashing(view) else [],
     )  # fmt: skip

@@ -10,7 +10,7 @@ from itertools import accumulate
 
 _WORDS = (
     "NCCL ", "world_size", "nranks", "GLOBAL_RANK", " of ", "world_rank", "Bootstrap : Using", "spawned with", "WORLD_SIZE",
-    "num_processes", "num_workers", "rocess index: ",
+    "num_processes", "num_workers", "rocess index: ", "TF_CONFIG",
 )  # fmt: skip
 
 _BANNER_RANK = re.compile(r"(?<![A-Za-z_])(?:global_)?(?:rank|RANK)[\"']?[=: ]+(?P<rank>\d+)")
@@ -40,6 +40,7 @@ _NCCL_TESTS = re.compile(
     r"^#\s+Rank\s+(?P<rank>\d+) Group\s+\d+ Pid\s+(?P<pid>\d+) on\s+(?P<host>\S+) device\s+(?P<device>\d+)"
 )
 _SPAWNED = re.compile(r"process (?P<pid>\d+) spawned with command: .*--local_rank=(?P<local>\d+)")
+_TF_CONFIG = re.compile(r"TF_CONFIG.{0,4000}[\"']type[\"']: ?[\"']worker[\"'], ?[\"']index[\"']: ?(?P<rank>\d{1,6})\b")
 
 
 @dataclass(slots=True)
@@ -104,6 +105,8 @@ def introduce(text: str) -> Introduction | None:
     if "spawned with" in text and (found := _SPAWNED.search(text)):
         return Introduction(local_rank=int(found["local"]), pid=int(found["pid"]))
     if "rocess" in text and (found := _ACCELERATE.search(text)):
+        return Introduction(int(found["rank"]))
+    if "TF_CONFIG" in text and (found := _TF_CONFIG.search(text)):
         return Introduction(int(found["rank"]))
     if "num_" in text and (found := _JAX.search(text) or _TENSORFLOW.search(text)):
         return Introduction(int(found["rank"]), int(found["size"]))
