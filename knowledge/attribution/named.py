@@ -17,11 +17,14 @@ from knowledge.signature import Says
 _BELOW = 60  # lines under a line that names a rank in which that rank's error may stand
 
 
-def accused(hit: Hit) -> list[int]:
-    """The ranks that a line names."""
+def accused(view: CaseView, hit: Hit) -> list[int]:
+    """The ranks that a line names, also by process and GPU where only one rank has both."""
     if "ranks" in hit.captures:
         return list(numbers(hit.captures["ranks"]))
     rank = hit.number("rank")
+    if rank is None and (pid := hit.number("pid")) is not None and (device := hit.number("device")) is not None:
+        same = [one.rank for one in view.case.processes.values() if one.pid == pid and one.local_rank == device]
+        return same if len(same) == 1 else []
     return [rank] if rank is not None else []
 
 
@@ -29,7 +32,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
     """One hypothesis for each set of ranks that lines name; the rank's own words, if any, say why."""
     by_ranks: dict[tuple[int, ...], list[Hit]] = {}
     for hit in view.case.hits:
-        if Says.NAMES_RANK in hit.signature.says and not view.survived(hit.place) and (named := accused(hit)):
+        if Says.NAMES_RANK in hit.signature.says and not view.survived(hit.place) and (named := accused(view, hit)):
             by_ranks.setdefault(tuple(named), []).append(hit)
     yield from _voted(view)
     for ranks, hits in by_ranks.items():
@@ -44,7 +47,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
             traceback = own.traceback
             proofs.insert(0, Proof(own.hit.place if own.hit else own.traceback.original.end, Role.ROOT))  # type: ignore[union-attr]
             score = 0.94
-        elif not view.own and (told := _told_below(view, lead)):
+        elif not view.own and cause == "app-exception" and (told := _told_below(view, lead)):
             own, alone = told
             cause = own.hit.signature.cause if own.hit else cause_of_exception(own)
             signature, traceback = own.hit.signature if own.hit else lead.signature, own.traceback

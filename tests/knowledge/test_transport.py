@@ -88,3 +88,14 @@ def test_a_rank_that_once_said_what_it_was_about_to_do_is_slow_at_it(verdict: Ve
         {"sft.log": "[rank0] tokenizing with 16 workers; other ranks wait\n" + "".join(map(waited, (1, 2, 3)))}
     )
     assert (said.cause.id, said.initiating.ranks) == ("slow-preprocessing", [0])
+
+
+def test_nccls_own_report_names_the_process_that_it_misses(verdict: Verdict) -> None:
+    def met(rank: int) -> str:
+        return f"gq-1:70{rank}:7 [{rank}] NCCL INFO ncclCommInitRank comm 0x4 rank {rank} nranks 4 cudaDev {rank} busId 1a000 - Init COMPLETE\n"
+
+    report = "DEAD\n  1 job process is considered dead (unreachable via the RAS network)\n  Process 702 on node 10.7.2.2 managing GPU 2\n"
+    ranks = {f"rank-{rank}.log": met(rank) + (waited(rank) if rank != 2 else "") for rank in range(4)}
+    said = verdict({"ncclras.txt": report, **ranks})
+    assert said.initiating.ranks == [2]
+    assert said.cause.id in ("peer-lost", "rank-hang")
