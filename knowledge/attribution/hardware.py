@@ -16,6 +16,7 @@ from knowledge.tables.xids import consequences
 _KINDS = (SourceKind.KERNEL, SourceKind.NODE)
 _BEFORE_START = 3600.0  # seconds before the job's start from which a node's state still matters
 _AFTER_END = 900.0
+_SOON = 60.0  # seconds within which a step's report may have been on its way when a fault began
 _OURS = re.compile(r"(?i)python|^pt_|torch|^ray|train|deepspeed|mpi|^java|worker|slurmstepd")
 """Names that processes of a job have, its loaders and launchers too."""
 
@@ -33,7 +34,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         local = [rank for rank in view.ranks_on(host) if _may_be(view, rank, lead)]
         same = [hit for hit in hits if hit.signature.cause == lead.signature.cause]
         buses = {bus_key(bus) for hit in same if (bus := hit.captures.get("bus"))}
-        score = 0.6 if _ran_on(view, lead) or _came_back(view, same) else 0.94
+        score = 0.6 if _ran_on(view, lead) else 0.4 if _came_back(view, same) else 0.94
         missing: list[str] = []
         whole = any(hit.signature.scope is Scope.NODE for hit in same)
         struck = {rank for hit in same if "pid" in hit.captures and (rank := view.rank_of_hit(hit)) is not None}
@@ -67,16 +68,20 @@ def _ran_on(view: CaseView, lead: Hit) -> bool:
 
 
 def _came_back(view: CaseView, hits: list[Hit]) -> bool:
-    """Whether the node says that its fault was over, and ranks then met errors that it does not explain."""
+    """Whether the node says that its fault was over, and training went on or ranks then met errors that it does not explain."""
     lead, last = hits[0], hits[-1]
-    back = any(
-        hit.signature.role is SignatureRole.NOISE
+    back = [
+        hit.place.seconds
+        for hit in view.case.hits
+        if hit.signature.role is SignatureRole.NOISE
         and hit.signature.cause == lead.signature.cause
         and hit.place.source == last.place.source
         and hit.place.order > last.place.order
-        for hit in view.case.hits
-    )
-    return back and any(
+    ]
+    pulse = view.pulse.last.seconds if view.pulse.last else None
+    if back and back[-1] is not None and pulse is not None and _SOON < pulse - back[-1] < _BEFORE_START:
+        return True
+    return bool(back) and any(
         own.hit is None or lead.signature.cause not in {own.hit.signature.cause, *own.hit.signature.explained_by}
         for owns in view.own.values()
         for own in owns

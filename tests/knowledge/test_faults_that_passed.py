@@ -81,3 +81,14 @@ def test_a_worker_of_tensorflow_is_known_by_its_configuration(verdict: Verdict) 
         }
     )
     assert said.initiating.ranks == [1]
+
+
+def test_a_stall_after_which_training_went_on_is_not_the_cause_of_an_end_without_words(verdict: Verdict) -> None:
+    later = {
+        name: text.replace("step 10 loss 1.0\n", "step 10 loss 1.0\n2026-11-12 02:30:00 step 20 loss 0.9\n")
+        for name, text in logs(CLOSED, STALL + OVER).items()
+    }
+    later["rank3.log"] = START.format(rank=3, host=1)
+    said = verdict(later)
+    assert said.cause.id != "storage-io-error"
+    assert said.confidence < 0.8
