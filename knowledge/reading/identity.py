@@ -19,8 +19,13 @@ _LOCAL = re.compile(r"(?:local_rank|LOCAL_RANK)[\"']?[=: ]+(?P<local>\d+)")
 _HOST = re.compile(r"(?:host(?:name)?|node)(?:=|[\"']: ?[\"'])(?P<host>[\w.-]+)")
 _PID = re.compile(r"pid(?:[= ]|[\"']: ?)(?P<pid>\d+)")
 _FRACTION = re.compile(
-    r"(?<![A-Za-z_])(?:[Rr]ank|[Pp]rocess)[ :=]+(?P<rank>\d+)(?: ?/ ?|,? size[ :=]+)(?P<size>\d+)\b(?! ?[/%])"
+    r"(?:(?<![A-Za-z_])[Rr]ank[ :=]+|^[Pp]rocess )(?P<rank>\d+)(?: ?/ ?|,? size[ :=]+)(?P<size>\d+)\b(?! ?[/%])",
+    re.MULTILINE,
 )
+_PARTS = frozenset(
+    "tp dp pp ep cp sp mp local node group machine shard model data tensor pipeline expert parallel".split()
+)
+"""Words before `rank` that make it the number in a part of the job."""
 _JSON = re.compile(r"^\{.{0,1000}?\"(?:global_)?rank\": ?(?P<rank>\d+)\b")
 _JSON_LINES = re.compile(_JSON.pattern, re.MULTILINE)
 _ACCELERATE = re.compile(r"^Process index: (?P<rank>\d+)$")
@@ -125,8 +130,9 @@ def introduce(text: str) -> Introduction | None:
     if rank and world:
         return _banner(text, int(rank["rank"]), int(world["size"]))
     if found := _FRACTION.search(text):
-        size = int(found["size"])
-        return _banner(text, int(found["rank"]), size) if int(found["rank"]) < size else None
+        number, size = int(found["rank"]), int(found["size"])
+        before = re.split(r"[^A-Za-z]+", text[: found.start()].lower().rstrip(" -_"))[-1]
+        return _banner(text, number, size) if number < size and before not in _PARTS else None
     if text[:1] == "{" and (found := _JSON.match(text)):
         return _banner(text, int(found["rank"]), None)
     return None

@@ -11,6 +11,7 @@ from knowledge.reading.roster import Roster
 from knowledge.signature import SourceKind
 
 _NUMBER = re.compile(r"\d{1,6}")
+_NODES = re.compile(r"(?i)(?:^|[^a-z])(?:node|host|agent|machine)s?[-_.]?\d")  # whose numbers count nodes
 _ENOUGH = 2  # files whose rank is known and equals a number in their name, from which the others' names are believed
 
 
@@ -69,7 +70,7 @@ def _position(members: Sequence[tuple[Roster, list[int]]], world_size: int | Non
             if (rank := roster.claim if roster.source.rank is None else roster.source.rank) is not None
         ]
         agree = all(number == rank for number, rank in known)
-        everyone = set(told) == set(range(world_size or 0))
+        everyone = set(told) == set(range(world_size or 0)) and not _NODES.search(members[0][0].source.name)
         if len(set(told)) == len(told) and agree and (len(known) >= _ENOUGH or everyone):
             return position
     return None

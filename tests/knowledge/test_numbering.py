@@ -39,7 +39,16 @@ def test_processes_introduce_themselves_in_many_ways(line: str, rank: int, size:
 
 @pytest.mark.parametrize(
     "line",
-    ["NODE_RANK=2 NPROC=4", "rank 9/8 is none", "process 3/100% done", "Local process index: 3", '{"event": "rank 3"}'],
+    [
+        "NODE_RANK=2 NPROC=4",
+        "rank 9/8 is none",
+        "process 3/100% done",
+        "Local process index: 3",
+        "tp rank 1/4",
+        "data-parallel rank 0/2",
+        "tokenizing, process 3/8",
+        '{"event": "rank 3"}',
+    ],
 )
 def test_what_only_looks_like_an_introduction_is_none(line: str) -> None:
     who = introduce(line)
