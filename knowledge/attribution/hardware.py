@@ -52,7 +52,9 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
             score = min(score, score if whole else 0.9)
             if not whole:
                 reason = "the kernel's line is about this host, and nothing ties it to one of its ranks"
-            if not whole and (lost := [rank for rank in local if rank in view.gaps.unheard]):
+            if not whole and (
+                lost := [rank for rank in view.gaps.unheard if rank in local or view.host_of(rank) is None]
+            ):
                 score, missing = 0.72, [f"Which rank of {host} it was: the logs of ranks {compress(lost)}."]
         rest = [hit for hit in same if hit is not lead][:3]
         yield Hypothesis(

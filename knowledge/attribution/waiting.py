@@ -229,6 +229,7 @@ def _silent(view: CaseView, silent: list[int], torn: list[int], victims: Iterabl
 
 def _reading(view: CaseView, silent: list[int], heard: list[int], left: list[int]) -> tuple[list[int], str, float, str]:
     """Which of the silent ranks, what their silence means, and how sure that is."""
+    timed_out, parted = _timed_out(view), _parted(view)
     if left:
         return left, "silent-exit", 0.88, "it left the loop by itself while the others still waited for it"
     if not heard:
@@ -239,19 +240,37 @@ def _reading(view: CaseView, silent: list[int], heard: list[int], left: list[int
         if (began or view.bereft) and len(silent) > 1:
             reason = "nothing was heard of these ranks, and the others lost them in mid-training"
             return silent, "peer-lost", 0.5, reason
-        if began and not view.waiting:
+        if began and not timed_out:
             reason = "nothing was heard of it, and all others lost their connection in mid-training"
             return silent, "killed-unknown", 0.6, reason
         if began:
             reason = "nothing was heard of it, and the others timed out waiting for it"
             return silent, "rank-hang", 0.55, reason
         return silent, "missing-rank", 0.68, "nothing at all was heard of it, and the others waited in vain"
-    if (view.waiting and not view.bereft) or len(view.waiting) > len(view.bereft):
-        score = 0.72 if view.bereft else 0.82  # where connections closed too, it may have ended instead
+    if (timed_out and not parted) or len(timed_out) > len(parted):
+        score = 0.72 if parted else 0.82  # where connections closed too, it may have ended instead
         return heard, "rank-hang", score, "it stopped without a word while every other rank timed out waiting"
     if len(heard) == 1:
         return heard, "killed-unknown", 0.72, "its log ends without a word, and all others then lost their connection"
     return heard, "peer-lost", 0.5, "these ranks ended without a word, and the others lost their connection"
+
+
+_ENDED = "remote process exited"  # NCCL's words
+
+
+def _saw_the_end(hit: Hit) -> bool:
+    """Whether a rank that waited tells of a peer that ended, rather than of time that was up."""
+    return hit.signature.cause == "peer-lost" or _ENDED in hit.captures.get("detail", "")
+
+
+def _timed_out(view: CaseView) -> set[int]:
+    """Ranks that waited until their time was up."""
+    return {rank for rank, hits in view.waiting.items() if not all(map(_saw_the_end, hits))}
+
+
+def _parted(view: CaseView) -> set[int]:
+    """Ranks that saw a connection end, also those that cannot say whose."""
+    return {rank for rank, hits in view.waiting.items() if any(map(_saw_the_end, hits))} | set(view.bereft)
 
 
 def _all_joined(view: CaseView) -> bool:

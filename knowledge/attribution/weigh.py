@@ -130,7 +130,7 @@ def _confirmed(view: CaseView, one: Hypothesis) -> list[Hypothesis]:
     deeper = [hit for hit in lines if hit.signature.cause in explaining and _near_host(view, hit, one)]
     peer = one.captures.get("peer")
     deeper += [hit for hit in view.case.hits if peer and hit.captures.get("peer") == peer and _adds(hit, explaining)]
-    return [_deeper(one, deeper[0])] if deeper else []
+    return [_deeper(view, one, deeper[0])] if deeper else []
 
 
 def _asserts(hit: Hit) -> bool:
@@ -149,10 +149,12 @@ def _near_host(view: CaseView, hit: Hit, one: Hypothesis) -> bool:
     return not one.hosts or hit.place.host in one.hosts or not view.ranks_on(hit.place.host)
 
 
-def _deeper(one: Hypothesis, hit: Hit) -> Hypothesis:
+def _deeper(view: CaseView, one: Hypothesis, hit: Hit) -> Hypothesis:
+    of_rank = hit.place.source.kind in _NODE_KINDS and hit.signature.scope is Scope.RANK
+    struck = view.rank_of_hit(hit) if of_rank else None
     return Hypothesis(
         cause=hit.signature.cause, score=max(0.62, min(0.97, one.score + 0.02)), reason="the node's own log explains what the rank met",
-        ranks=one.ranks, hosts=one.hosts or ([hit.place.host] if hit.place.host else []),
+        ranks=one.ranks if struck is None else [struck], hosts=one.hosts or ([hit.place.host] if hit.place.host else []),
         proofs=[Proof(hit.place, Role.ROOT, hit.signature.id), *one.proofs[:2]], signature=hit.signature, captures=hit.captures,
         kind="hardware",
     )  # fmt: skip

@@ -88,3 +88,30 @@ def test_the_error_under_a_line_that_names_its_process_is_that_process_own(verdi
 def test_an_error_that_others_met_before_is_not_that_process_alone(verdict: Verdict) -> None:
     said = verdict({"main.log": "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n" + SPAWNED})
     assert (said.cause.id, said.initiating.ranks) == ("gpu-oom", [])
+
+
+def test_the_process_that_the_kernel_names_began_it_and_not_its_siblings_with_a_log(verdict: Verdict) -> None:
+    def sibling(rank: int) -> str:
+        return (
+            f"gz-5:4000{rank}:7 [{rank}] NCCL INFO ncclCommInitRank comm 0x1 rank {rank} nranks 8 cudaDev {rank} busId {rank}a000 - Init COMPLETE\n"
+            f"[rank{rank}]:[E721 15:15:16.100 ProcessGroupNCCL.cpp:1899] [PG ID 2 PG GUID 3(TP) Rank {rank}] Process group watchdog thread "
+            "terminated with exception: CUDA error: unspecified launch failure\n"
+        )
+
+    def other(rank: int) -> str:
+        return (
+            first(rank)
+            .replace("rig4", "gz-6")
+            .replace("nranks 2", "nranks 8")
+            .replace(f"cudaDev {rank}", f"cudaDev {rank - 4}")
+        )
+
+    fault = (
+        "[Tue Jul 21 15:15:13 2026] NVRM: Xid (PCI:0000:4e:00): 31, pid=40000, name=python, Ch 00000012, intr 00000000. "
+        "MMU Fault: ENGINE GRAPHICS GPC3 GPCCLIENT_T1_7 faulted @ 0x7f81_d0ab1000. Fault is of type FAULT_PDE ACCESS_TYPE_VIRT_READ\n"
+    )
+    logs = {f"gz-5/rank_{rank}.log": sibling(rank) for rank in (1, 2, 3)} | {
+        f"gz-6/rank_{rank}.log": other(rank) for rank in (4, 5, 6, 7)
+    }
+    said = verdict({"gz-5/dmesg.log": fault, **logs})
+    assert (said.cause.id, said.initiating.ranks) == ("illegal-memory-access", [0])

@@ -99,3 +99,17 @@ def test_nccls_own_report_names_the_process_that_it_misses(verdict: Verdict) -> 
     said = verdict({"ncclras.txt": report, **ranks})
     assert said.initiating.ranks == [2]
     assert said.cause.id in ("peer-lost", "rank-hang")
+
+
+def test_a_silent_rank_whose_peers_saw_it_end_was_ended_and_did_not_hang(verdict: Verdict) -> None:
+    aborted = (
+        "[rank{0}]: torch.distributed.DistBackendError: NCCL communicator was aborted on rank {0}. Original reason for failure was: "
+        "NCCL error: remote process exited or there was a network error, NCCL version 2.18.5\n"
+    )
+    said = verdict(
+        {
+            "rank-0.log": "loading\nstep 9\n",
+            **{f"rank-{rank}.log": "step 9\n" + aborted.format(rank) for rank in (1, 2, 3)},
+        }
+    )
+    assert (said.cause.id, said.initiating.ranks) == ("killed-unknown", [0])
