@@ -352,7 +352,10 @@ def view_case(case: CaseEvidence, attempt: int | None = None) -> CaseView:
         known = exits.get(found.rank)
         if known is None or _telling(found) > _telling(known):
             exits[found.rank] = found
-    return CaseView(case, attempt, stories, exits)
+    view = CaseView(case, attempt, stories)
+    # an agent stops all workers where one fails: when training goes on after its words, it started them again
+    view.exits = {rank: end for rank, end in exits.items() if end.by != "torchrun" or not view.survived(end.place)}
+    return view
 
 
 def _telling(found: Exit) -> tuple[bool, bool]:

@@ -80,3 +80,15 @@ def test_a_compiler_that_only_quotes_a_full_disk_is_not_the_cause(verdict: Verdi
         "torch._inductor.exc.InductorError: OSError: [Errno 28] No space left on device: '/tmp/torchinductor/tmp.ptx'\n"
     )
     assert verdict({"rank0.log": raised}).cause.id == "disk-full"
+
+
+def test_workers_that_an_agent_started_again_and_that_came_to_the_end_failed_nothing(verdict: Verdict) -> None:
+    agent = "E1112 02:13:50.0 10 torch/distributed/elastic/multiprocessing/api.py:874] "
+    failed = f"{agent}failed (exitcode: -9) local_rank: 2 (pid: 90) of binary: /usr/bin/python3\n"
+    workers = "".join(
+        f"[default{rank}]:rank={rank} local_rank={rank} world_size=4 host=z pid=20{rank}\n" for rank in range(4)
+    )
+    steps = "".join(f"[default0]:step {step} loss 2.1\n" for step in range(12))
+    again = {"torchrun.log": failed + workers + steps + "[default0]:Training finished\n"}
+    assert verdict(again).outcome is Outcome.NOT_A_FAILURE
+    assert verdict({"torchrun.log": workers + steps + failed}).outcome is Outcome.FAILED
