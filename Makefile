@@ -19,7 +19,7 @@ COMPILE = uv pip compile pyproject.toml --quiet --universal --python-version 3.1
 FUZZ_SECONDS ?= 600
 BROWSER ?= chromium
 
-.PHONY: help demo test coverage test-kubernetes test-image placements fuzz lint format docs pictures lock bench bench-quick clean slurm
+.PHONY: help demo hook test coverage test-kubernetes test-image placements fuzz lint format docs pictures lock bench bench-quick clean slurm
 
 help:
 	@echo 'make demo     replay a real failed job and show the message that the channel would get'
@@ -31,6 +31,7 @@ help:
 	@echo 'make fuzz     search for input that breaks something, for FUZZ_SECONDS (600)'
 	@echo 'make lint     ruff, mypy and the import contracts'
 	@echo 'make format   let ruff rewrite what it can'
+	@echo 'make hook     make the one file of the Slurm hook out of its modules'
 	@echo 'make docs     write docs/catalogue/ from the catalogue'
 	@echo 'make pictures draw the pictures of docs/slack.md with Chromium: make BROWSER=/usr/bin/chromium pictures'
 	@echo 'make bench    how fast everything is, beside ripgrep and other tools: writes docs/performance.md'
@@ -71,6 +72,9 @@ lint: $(READY)
 format: $(READY)
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
+
+hook: $(READY)
+	@$(BIN)/python -m hooks.slurm.assemble
 
 docs: $(READY)
 	@$(BIN)/python -m bot.cli.catalogue_docs

@@ -162,7 +162,7 @@ SECRETS = """\
 {"key": "-----BEGIN PRIVATE KEY-----\\nZm9vYmFy12345\\n-----END PRIVATE KEY-----"}
 AWS_SECRET_ACCESS_KEY wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY
 mysql -h db -u me -pS3cretPw train
-docker login -u me -p hunter22 registry.example.com
+docker login -u me -p hunter22 images.example.test
 curl -s -u me:hunter22 https://example.com/x
 redis-cli -h r -a hunter22 ping
 train.py --hub-token hunter22

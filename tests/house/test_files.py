@@ -20,7 +20,7 @@ TOP_LEVEL = {
 
 MAX_LINES = 400
 LONG_FOR_A_REASON = {
-    "hooks/slurm/firstfault-hook": "one file is all that a site has to copy to its nodes",
+    "hooks/slurm/firstfault-hook": "made of hooks/slurm/source: one file is all that a site has to copy to its nodes",
 }
 CODE = {".py", ".sh", ".tpl"}
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
+
+from hooks.slurm.assemble import HOOK, SOURCE, assembled
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -63,3 +66,15 @@ def test_rooms_import_only_what_they_may() -> None:
         [str(Path(sys.executable).parent / "lint-imports")], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert result.returncode == 0, result.stdout
+
+
+def test_the_hook_is_made_of_its_modules() -> None:
+    assert HOOK.read_text("utf-8") == assembled(), "`make hook` makes it anew"
+
+
+def test_two_modules_of_the_hook_never_give_one_name_to_two_things(tmp_path: Path) -> None:
+    shutil.copytree(SOURCE, tmp_path, dirs_exist_ok=True)
+    with (tmp_path / "spool.py").open("a") as spool:
+        spool.write("\n\nclass Witness:\n    pass\n")
+    with pytest.raises(ValueError, match=r"Witness is defined in spool\.py and in by_user\.py"):
+        assembled(tmp_path)

@@ -1,0 +1,229 @@
+"""The service: one report told over HTTP, piece by piece, and what went wrong on the way."""
+
+import contextlib
+import email.utils
+import http.client
+import json
+import random
+import re
+import socket
+import ssl
+import sys
+import tarfile
+import threading
+import time
+import urllib.parse
+
+from hooks.slurm.source.leaving import VERSION
+from hooks.slurm.source.noting import note
+from hooks.slurm.source.words import whole
+
+TRIES = 4
+SLOWEST = 50000  # bytes per second of a way that is still one
+LONGEST = 300  # seconds that all of a delivery may take beyond the patience with a service that is away
+SAME_END = 3  # seconds between what JobComp is told as the end and the start of EpilogSlurmctld
+
+
+class Away(Exception):
+    """The service cannot take it now; it may later."""
+
+
+class Unknown(Away):
+    """The service does not know our token. It may later, for somebody will put it right."""
+
+
+class InBetween(Away):
+    """Something between us and the service says no, which may or may not be about this one."""
+
+
+class Refused(Exception):
+    """The service will never take this one."""
+
+
+class TooLong(Exception):
+    """Reporting takes more time than it may."""
+
+
+class BytesReader:
+    """The one method of a file that tarfile asks for."""
+
+    def __init__(self, text):
+        self.text, self.at = text, 0
+
+    def read(self, size=-1):
+        piece = self.text[self.at : self.at + size if size >= 0 else None]
+        self.at += len(piece)
+        return piece
+
+
+class Service:
+    """The intake of Firstfault, over one connection that is kept."""
+
+    def __init__(self, settings, patience=120):
+        self.settings = settings
+        self.url = urllib.parse.urlsplit(settings.url)
+        self.connection = None
+        self.until = time.time() + patience
+        self.over = self.until + LONGEST
+        self.clock_ahead = None  # seconds that our clock is ahead of the service's, once it has answered
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def call(self, method, path, body=b"", headers=None):
+        """The answer's JSON. Tries again with growing pauses; raises Away or Refused.
+
+        A refusal is one only in the service's own words: an ingress says 404 too while the service is exchanged.
+        """
+        trouble, kind = "", Away
+        for attempt in range(TRIES):
+            pause = 2**attempt * (0.5 + random.random())
+            try:
+                status, answer, after = self._once(method, path, body, headers or {})
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                self.close()
+                kind = Away
+                trouble = "%s: %s" % (type(error).__name__, str(error).replace(self.settings.token, "[token]"))
+            else:
+                if 200 <= status < 300:
+                    return answer
+                said = self._said(answer)
+                trouble, kind = "HTTP %d %s" % (status, said), Away
+                if status == 401 and said:
+                    raise Unknown(trouble)
+                if status in (401, 403) or 300 <= status < 400:
+                    raise Away(trouble)  # a wrong token or address: someone will put it right, asking again does not
+                if status not in (408, 425, 429) and status < 500:
+                    if said or (status == 413 and method == "PUT"):  # a log too large for whoever it is will stay so
+                        raise Refused(trouble)
+                    trouble, kind = "HTTP %d, and not from the service itself" % status, InBetween
+                pause = max(pause, min(after, 60))
+            if attempt + 1 == TRIES or time.time() + pause > self.until:
+                break
+            time.sleep(pause)
+        raise kind(trouble)
+
+    def _once(self, method, path, body, headers):
+        if self.connection is None:
+            self.connection = self._connect()
+        headers = dict(headers, Authorization="Bearer " + self.settings.token)
+        headers["User-Agent"] = "firstfault-hook/" + VERSION
+        left = self.over - time.time()
+        if left <= 0:
+            raise OSError("all of it takes more than %d s" % LONGEST)
+        # The timeout of a socket is one for each read, so that an answer of drops has no end.
+        limit = threading.Timer(
+            min(left, 2 * self.settings.timeout + len(body) / SLOWEST), self._cut, (self.connection,)
+        )
+        limit.daemon = True
+        limit.start()
+        try:
+            self.connection.request(method, self.url.path.rstrip("/") + path, body, headers)
+            response = self.connection.getresponse()
+            with contextlib.suppress(TypeError, ValueError):
+                told = email.utils.mktime_tz(email.utils.parsedate_tz(response.getheader("Date")))
+                self.clock_ahead = time.time() - told
+            text = response.read(1 << 20)
+        finally:
+            limit.cancel()
+        if response.will_close or not response.isclosed():
+            self.close()
+        after = response.getheader("Retry-After") or ""
+        try:
+            answer = json.loads(text.decode("utf-8"))
+        except ValueError:
+            answer = {}
+        return response.status, answer if isinstance(answer, dict) else {}, whole(after) or 0
+
+    @staticmethod
+    def _cut(connection):
+        """End what goes on, seen from another thread: whoever waits for the answer reads its end."""
+        with contextlib.suppress(OSError, AttributeError):
+            connection.sock.shutdown(socket.SHUT_RDWR)
+
+    def _connect(self):
+        secure = self.url.scheme == "https"
+        port = self.url.port or (443 if secure else 80)
+        proxy = urllib.parse.urlsplit(self.settings.proxy) if self.settings.proxy else None
+        host = (proxy.hostname, proxy.port or 3128) if proxy else (self.url.hostname, port)
+        if secure:
+            trust = ssl.create_default_context(cafile=self.settings.ca_file or None)
+            if sys.version_info < (3, 10):  # newer ones have it so by themselves
+                trust.options |= ssl.OP_NO_TLSv1 | ssl.OP_NO_TLSv1_1
+            connection = http.client.HTTPSConnection(host[0], host[1], timeout=self.settings.timeout, context=trust)
+        else:
+            connection = http.client.HTTPConnection(host[0], host[1], timeout=self.settings.timeout)
+        if proxy:
+            connection.set_tunnel(self.url.hostname, port)
+        return connection
+
+    def _said(self, answer):
+        """The service's own words in an answer that is no success; empty where the answer is somebody else's."""
+        error = answer.get("error")
+        words = [error.get(key) for key in ("code", "message", "hint")] if isinstance(error, dict) else [None]
+        said = " ".join(words).strip() if all(isinstance(word, str) for word in words) else ""
+        return said.replace(self.settings.token, "[token]")
+
+    def close(self):
+        if self.connection is not None:
+            self.connection.close()
+        self.connection = None
+
+
+class Report:
+    """What one reporter says about one attempt of a job, ready to be sent or to wait on disk."""
+
+    def __init__(self, opening, closing, logs):
+        self.opening, self.closing, self.logs = opening, closing, logs  # two JSON bodies, [(name, gzip bytes)]
+        self.path = ""  # in the spool
+
+    @classmethod
+    def about(cls, job, facts, reporter, role, logs=()):
+        expected = 1 if job.alone else max(1, len(job.nodes))
+        opening = {"schema": 1, "scheduler": "slurm", "job_id": facts["job_id"], "attempt": facts["attempt"],
+                   "reporter": reporter, "role": role, "job": facts, "expected_reporters": expected}  # fmt: skip
+        return cls(opening, {"reporter": reporter, "role": role, "job": facts}, list(logs))
+
+    def open(self, service):
+        """Tell the service of the incident; its id."""
+        body = json.dumps(self.opening).encode()
+        answer = service.call("POST", "/v1/incidents", body, {"Content-Type": "application/json"})
+        if not re.match(r"^[A-Za-z0-9_.-]{1,100}$", str(answer.get("id", ""))):
+            raise Away("the service answered without an incident id")
+        return str(answer["id"])
+
+    def send(self, service):
+        """Open, logs, complete; sending the same report twice changes nothing at the service. Returns the id."""
+        incident = self.open(service)
+        for name, packed in self.logs:
+            headers = {"Content-Encoding": "gzip", "Content-Type": "application/octet-stream"}
+            try:
+                path = "/v1/incidents/%s/logs/%s" % (incident, urllib.parse.quote(name, safe="/"))
+                service.call("PUT", path, packed, headers)
+            except Refused as why:
+                note("log %s of incident %s was refused: %s" % (name, incident, why))
+        body = json.dumps(self.closing).encode()
+        service.call("POST", "/v1/incidents/%s/complete" % incident, body, {"Content-Type": "application/json"})
+        return incident
+
+    def write(self, target):
+        """As a tar archive: report.json, then the logs by number."""
+        names = [name for name, _ in self.logs]
+        described = {"opening": self.opening, "closing": self.closing, "names": names}
+        with tarfile.open(fileobj=target, mode="w") as archive:
+            members = [("report.json", json.dumps(described).encode())]
+            members += [("logs/%d.gz" % number, packed) for number, (_, packed) in enumerate(self.logs)]
+            for name, text in members:
+                member = tarfile.TarInfo(name)
+                member.size = len(text)
+                archive.addfile(member, BytesReader(text))
+
+    @classmethod
+    def read(cls, source):
+        with tarfile.open(fileobj=source, mode="r:") as archive:
+            described = json.loads(archive.extractfile("report.json").read().decode("utf-8"))
+            logs = [(name, archive.extractfile("logs/%d.gz" % n).read()) for n, name in enumerate(described["names"])]
+        return cls(described["opening"], described["closing"], logs)

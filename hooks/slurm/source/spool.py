@@ -1,0 +1,246 @@
+"""The spool: reports are on disk before they are sent, and go when the service has them."""
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import stat
+import tarfile
+import time
+
+from hooks.slurm.source.noting import note, user_name
+from hooks.slurm.source.service import SAME_END, Away, InBetween, Refused, Report, Service, TooLong
+
+UNFINISHED = 3600  # seconds after which nobody writes a report's file any more
+
+
+class Spool:
+    """Reports that wait for the service, and JobComp's words for the controller's worker: one folder for each user."""
+
+    def __init__(self, settings):
+        self.settings = settings
+        self.folder = os.path.join(settings.spool, user_name())
+
+    def prepare(self):
+        """Make the folder; raises OSError where it is not ours alone."""
+        if not os.path.isdir(self.settings.spool):
+            os.makedirs(self.settings.spool)
+            os.chmod(self.settings.spool, 0o711)
+        for folder in (self.folder, os.path.join(self.folder, "endings")):
+            with contextlib.suppress(FileExistsError):
+                os.mkdir(folder, 0o700)
+            facts = os.lstat(folder)
+            if not stat.S_ISDIR(facts.st_mode) or facts.st_uid != os.geteuid() or facts.st_mode & 0o077:
+                raise PermissionError("%s must be a folder of %s with mode 0700" % (folder, user_name()))
+        return self
+
+    def prepare_or_none(self):
+        """The same, or None where there can be no spool."""
+        try:
+            return self.prepare()
+        except OSError as error:
+            note("there is no spool: %s" % error)
+            return None
+
+    @property
+    def lock(self):
+        return os.path.join(self.folder, "slurm.lock")
+
+    def put(self, report):
+        """Keep the report for later, and the folder within its size and age."""
+        self.hold(report).close()
+        self.tidy()
+
+    def hold(self, report):
+        """The report's file, which nobody else delivers before it is closed. Raises OSError."""
+        name = "%020d-%s-%d.report" % (time.time() * 1e6, report.opening["job_id"], os.getpid())
+        path = os.path.join(self.folder, name)
+        target = open(path + ".part", "xb", opener=lambda name, flags: os.open(name, flags, 0o600))
+        try:
+            fcntl.flock(target, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            report.write(target)
+            target.flush()
+            os.rename(path + ".part", path)
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(path + ".part")
+            with contextlib.suppress(OSError):
+                target.close()
+            raise
+        report.path = path
+        return target
+
+    def tidy(self):
+        """Keep the folder within its size and age, without what was never finished."""
+        for name in os.listdir(self.folder):
+            path = os.path.join(self.folder, name)
+            with contextlib.suppress(OSError):
+                if name.endswith(".report.part") and time.time() - os.stat(path).st_mtime > UNFINISHED:
+                    self._drop(path, "it was never finished")
+        found = [(waiting, os.stat(waiting)) for waiting in self.waiting()]
+        total = sum(facts.st_size for _, facts in found)
+        for waiting, facts in found:
+            if self._too_old(facts):
+                self._drop(waiting, "it is too old")
+            elif total > self.settings.spool_bytes:
+                self._drop(waiting, "the spool is full")
+            else:
+                break
+            total -= facts.st_size
+
+    def waiting(self):
+        """Paths of the reports, the oldest first."""
+        names = sorted(name for name in os.listdir(self.folder) if name.endswith(".report"))
+        return [os.path.join(self.folder, name) for name in names]
+
+    def flush(self, service):
+        """Deliver what waits, each report by one process. Returns (delivered, still waiting)."""
+        delivered, stopped = 0, 0
+        for path in self.waiting():
+            try:
+                with open(path, "r+b") as source:
+                    fcntl.flock(source, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    facts = os.fstat(source.fileno())
+                    if not facts.st_nlink:
+                        continue  # another process has just delivered it
+                    if self._too_old(facts):
+                        self._drop(path, "it is too old")
+                        continue
+                    Report.read(source).send(service)
+                    os.unlink(path)
+                    delivered += 1
+            except Away as why:
+                note("the spool stays: %s" % why)
+                stopped += 1
+                if stopped == 3 or not isinstance(why, InBetween):
+                    break
+            except (BlockingIOError, FileNotFoundError):
+                continue
+            except OSError as error:
+                note("cannot read %s: %s" % (path, error))
+            except (Refused, tarfile.TarError, KeyError, ValueError) as why:
+                self._drop(path, "%s: %s" % (type(why).__name__, why))
+        return delivered, len(self.waiting())
+
+    def _too_old(self, facts):
+        return time.time() - facts.st_mtime > self.settings.spool_age
+
+    def _drop(self, path, why):
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+        note("dropped the report %s: %s" % (os.path.basename(path), why))
+
+    def _ending(self, job_id, kind):
+        return os.path.join(self.folder, "endings", "%s.%s" % (job_id, kind))
+
+    def put_ending(self, job, word):
+        """Leave JobComp's word for the controller's worker: a requeued job has one for each of its attempts."""
+        path = self._ending(job.id, "%.6f.word" % job.hook_began)
+        part = "%s.%d" % (path, os.getpid())
+        with open(part, "x", encoding="utf-8") as target:
+            json.dump(word, target)
+        os.rename(part, path)
+
+    def ending(self, job):
+        """JobComp's word about the attempt whose EpilogSlurmctld this is, or None where it has not come yet.
+
+        Slurm runs both once for each attempt, in the attempts' order, about when it ends.
+        """
+        words = []
+        for found in self._endings(r"%s\.(\d+\.\d+)\.word\Z" % re.escape(job.id)):
+            with contextlib.suppress(OSError, ValueError):
+                with open(os.path.join(self.folder, "endings", found.group()), encoding="utf-8") as source:
+                    words.append((float(found.group(1)), json.load(source)))
+        words = [word for _, word in sorted(words, key=lambda word: word[0])]
+        for began in sorted({job.hook_began, *(began for began, _ in self.runs(job))}):
+            fit = next((word for word in words if _fits(word, began)), None)
+            if began == job.hook_began:
+                return fit
+            if fit is not None:
+                words.remove(fit)
+        return None
+
+    def note_run(self, job):
+        """Leave word that the job's hook has run, for those that run for its other attempts; clear away what is old."""
+        folder, now = os.path.join(self.folder, "endings"), time.time()
+        swept = os.path.join(folder, "swept")
+        if not os.path.exists(swept) or os.stat(swept).st_mtime < now - 60:
+            for name in os.listdir(folder):
+                with contextlib.suppress(OSError):
+                    if os.stat(os.path.join(folder, name)).st_mtime < now - 600:
+                        os.unlink(os.path.join(folder, name))
+            with open(swept, "w"):
+                pass
+        count = "-" if job.count is None else job.count
+        with open(self._ending(job.id, "%.6f.%s.%s.run" % (job.hook_began, count, self._place(job))), "w"):
+            pass
+
+    def runs(self, job):
+        """(when it began, the restarts that it was told or None) of each other run of this hook for the job that left word."""
+        pattern = r"%s\.(\d+\.\d+)\.(\d+|-)\.%s\.run\Z" % (re.escape(job.id), re.escape(self._place(job)))
+        runs = [(float(found.group(1)), found.group(2)) for found in self._endings(pattern)]
+        own = round(job.hook_began, 6)
+        return [(began, int(count) if count != "-" else None) for began, count in runs if began != own]
+
+    def in_charge(self, job_id, since):
+        """Whether EpilogSlurmctld's worker began on the job since then."""
+        pattern = r"%s\.(\d+\.\d+)\.(?:\d+|-)\.@controller\.run\Z" % re.escape(job_id)
+        return any(float(found.group(1)) >= since for found in self._endings(pattern))
+
+    @staticmethod
+    def _place(job):
+        """Several nodes may be one machine."""
+        return re.sub(r"[^A-Za-z0-9._-]", "_", job.node) if job.role == "node" else "@controller"
+
+    def _ending(self, job_id, kind):
+        return os.path.join(self.folder, "endings", "%s.%s" % (job_id, kind))
+
+    def _endings(self, pattern):
+        with contextlib.suppress(OSError):
+            return list(filter(None, map(re.compile(pattern).match, os.listdir(os.path.join(self.folder, "endings")))))
+        return []
+
+
+def _fits(word, began):
+    """Whether JobComp may have meant the attempt at whose end EpilogSlurmctld began then."""
+    return abs((word["ended"] or began) - began) <= SAME_END and (word["started"] or began) <= began
+
+
+def deliver(report, settings, spool, patience=120):
+    """Send the report and whatever waited, or keep it for later. Never raises for the service's sake.
+
+    The report is on disk before the service is asked, so that whoever ends us meanwhile ends no report.
+    """
+    job, held, lost = report.opening["job_id"], None, "there is no spool"
+    try:
+        if spool is not None:
+            try:
+                held = spool.hold(report)
+            except OSError as error:
+                lost = "the spool cannot take it: %s" % error
+        with Service(settings, patience) as service:
+            incident = report.send(service)
+        note("attempt %d of job %s is incident %s" % (report.opening["attempt"], job, incident))
+    except Refused as why:
+        note("job %s: the service refused the report: %s" % (job, why))
+    except (Away, TooLong) as why:
+        note("job %s: the service is away: %s" % (job, why))
+        if held is None:
+            note("job %s: the report is lost, %s" % (job, lost))
+        else:
+            held.close()
+            spool.tidy()
+        return
+    if held is not None:
+        with contextlib.suppress(OSError):
+            os.unlink(report.path)
+        held.close()
+    flush_quietly(settings, spool)
+
+
+def flush_quietly(settings, spool):
+    with contextlib.suppress(OSError, TooLong):
+        if spool is not None and spool.waiting():
+            with Service(settings) as service:
+                spool.flush(service)
