@@ -7,7 +7,8 @@ sees a string, and then the modules one after the other, in one name space.
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from symtable import symtable
 
@@ -32,13 +33,13 @@ def assembled(source: Path = SOURCE) -> str:
     first, *others = [_Module(name, (source / f"{name}.py").read_text("utf-8")) for name in MODULES]
     _must_differ([first, *others])
     shell = (source / "without_python.sh").read_text("utf-8").removeprefix("#!/bin/sh\n")
-    imports = sorted({line for module in others for line in module.imports} - set(first.imports))
+    imports = set().union(*(module.imports for module in others)) - first.imports
     return (
         f"#!/bin/sh\n''':'\n{shell}'''\n{_ABOUT}"
-        + "".join(f"{line}\n" for line in first.imports)
+        + _written(first.imports)
         + first.text()
         + f"\n\n{_DETACHED}"
-        + "".join(f"{line}\n" for line in imports)
+        + _written(imports)
         + "".join(module.text() for module in others)
     )
 
@@ -51,12 +52,15 @@ class _Module:
         self._text = text
         self._lines = text.splitlines()
         self._tree = ast.parse(text)
-        self.imports: list[str] = []
+        self.imports: set[tuple[str, str]] = set()
+        """(module or "", name): `from typing import Dict` and `import os` are ("typing", "Dict") and ("", "os")."""
         self._body = self._tree.body[1:]  # without its docstring
-        while self._body and isinstance(head := self._body[0], ast.Import | ast.ImportFrom):
-            if not isinstance(head, ast.ImportFrom) or not (head.module or "").startswith("hooks."):
-                self.imports += ast.unparse(head).splitlines()
+        while self._body and (isinstance(head := self._body[0], ast.Import | ast.ImportFrom) or _for_types_alone(head)):
+            if isinstance(head, ast.Import | ast.ImportFrom):
+                module = (head.module or "") if isinstance(head, ast.ImportFrom) else ""
+                self.imports |= {(module, ast.unparse(each)) for each in head.names if not module.startswith("hooks.")}
             self._body.pop(0)
+        self.imports.discard(("typing", "TYPE_CHECKING"))
 
     def text(self) -> str:
         """The module below a heading."""
@@ -69,6 +73,20 @@ class _Module:
         """What it defines."""
         symbols = symtable(self._text, self.name, "exec").get_symbols()
         return {each.get_name() for each in symbols if each.is_assigned() and not each.is_imported()}
+
+
+def _for_types_alone(statement: ast.stmt) -> bool:
+    """Whether it is `if TYPE_CHECKING:`. What is imported there is named in quotes, so the file does without."""
+    return isinstance(statement, ast.If) and ast.unparse(statement.test) == "TYPE_CHECKING"
+
+
+def _written(imports: Iterable[tuple[str, str]]) -> str:
+    """Their lines."""
+    names = defaultdict(list)
+    for module, name in sorted(imports):
+        names[module].append(name)
+    whole = "".join(f"import {name}\n" for name in names.pop("", ()))
+    return whole + "".join(f"from {module} import {', '.join(each)}\n" for module, each in names.items())
 
 
 def _must_differ(modules: Sequence[_Module]) -> None:
