@@ -7,6 +7,10 @@ import math
 import os
 import re
 import time
+from typing import AbstractSet, Callable, Dict, Iterable, List, Optional, Sequence, Set, Tuple
+
+Read = Callable[[int, int], bytes]  # what stands in the file from one place to another
+Range = Tuple[int, int]  # of bytes: where it starts, and where what follows it does
 
 SUSPICIOUS, PHRASES = (
     [word.encode() for word in words.split(",")] for words in (
@@ -38,14 +42,21 @@ MOST_WORDS = 256  # suspicious words in one block
 CONTEXT = 4096
 
 
-def trim(log, size, budget, scan, fit=lambda before, text: text, until=None):
+def trim(
+    log: int,
+    size: int,
+    budget: int,
+    scan: int,
+    fit: Callable[[bytes, bytes], bytes] = lambda before, text: text,
+    until: Optional[float] = None,
+) -> bytes:
     """At most about `budget` bytes of the open file: all of it, or its head, its tail and what stands out between.
 
     What is left out is marked by a line of its own. At most `scan` bytes before the tail are searched, none of them
     after the time `until`. `fit` is told what stands before a part, and may shorten the part's beginning.
     """
 
-    def read(start, end):
+    def read(start: int, end: int) -> bytes:
         return os.pread(log, max(0, end - start), start)
 
     if size <= budget:
@@ -57,7 +68,8 @@ def trim(log, size, budget, scan, fit=lambda before, text: text, until=None):
     spare = budget // 2 - sum(end - start for start, end in windows)
     tail = _whole_lines(read(max(len(head), size - budget * 3 // 8 - max(0, spare)), size), start=True)
     places = _joined([(0, len(head))] + windows + [(size - len(tail), size)])
-    pieces, at = [], 0
+    pieces: List[bytes] = []
+    at = 0
     for start, end in places:
         if start > at:
             gap, missing = _lines_in(read, at, start), start - at
@@ -71,11 +83,11 @@ def trim(log, size, budget, scan, fit=lambda before, text: text, until=None):
     return b"".join(pieces)
 
 
-def _whole_lines(text, start=False, end=False):
+def _whole_lines(text: bytes, start: bool = False, end: bool = False) -> bytes:
     """Without the torn line at the start or end; a line too long for that is torn at a space, never inside a word."""
     if start:
         cut = text.find(b"\n", 0, len(text) // 2)
-        cut = cut if cut >= 0 else re.search(rb"\s|\Z", text).start()
+        cut = cut if cut >= 0 else len(re.split(rb"\s", text, maxsplit=1)[0])
         text = text[cut + 1 :]
     if end:
         cut = text.rfind(b"\n", len(text) // 2)
@@ -83,7 +95,7 @@ def _whole_lines(text, start=False, end=False):
     return text
 
 
-def _lines_in(read, start, end):
+def _lines_in(read: Read, start: int, end: int) -> bytes:
     if end - start > COUNTED:
         sample = read(start, start + BLOCK)
         return b"about %d" % (sample.count(b"\n") * (end - start) // max(1, len(sample)))
@@ -95,17 +107,23 @@ class Kind:
 
     __slots__ = ("certain", "count", "first", "last", "words")
 
-    def __init__(self, words, certain):
-        self.words, self.certain, self.count, self.first, self.last = words, certain, 0, None, None
+    def __init__(self, words: Tuple[bytes, ...], certain: bool) -> None:
+        self.words, self.certain, self.count = words, certain, 0
+        self.first: Optional[int] = None
+        self.last: Optional[int] = None
 
 
 class Search:
     """What stands out in a part of a file: suspicious lines, the rarer their kind and the fewer kinds with the same words
     the better, and lines that are just rare. It is read from its end, since a job dies of what it did last."""
 
-    def __init__(self, read, start, end, until=None):
+    def __init__(self, read: Read, start: int, end: int, until: Optional[float] = None) -> None:
         self.read, self.start, self.end = read, start, end
-        self.kinds, self.words, self.plain, self.dull, self.innocent = {}, collections.Counter(), True, set(), set()
+        self.kinds: Dict[bytes, Kind] = {}
+        self.words: "collections.Counter[bytes]" = collections.Counter()
+        self.plain = True
+        self.dull: Set[bytes] = set()
+        self.innocent: Set[bytes] = set()
         while end > start and (until is None or time.time() < until):
             low = max(start, end - BLOCK)
             block = read(low, end)
@@ -113,7 +131,7 @@ class Search:
             self._look_at(low + torn, block[torn:])
             end = low + torn
 
-    def _look_at(self, at, block):
+    def _look_at(self, at: int, block: bytes) -> None:
         block = block.replace(b"\r", b"\n")
         lines = block.split(b"\n")
         if max(map(len, lines)) > LONG:
@@ -126,7 +144,7 @@ class Search:
         if fresh:
             examples = dict(zip(kinds, lines))
             self._learn(fresh, [examples[kind] for kind in fresh])
-        wanted = {}
+        wanted: Dict[bytes, Kind] = {}
         for kind, known in ((kind, self.kinds[kind]) for kind in counts if kind in self.kinds):
             known.count += counts[kind]
             if known.words or known.count < 4:
@@ -139,10 +157,11 @@ class Search:
                 known.first = starts[first[kind]]
                 known.last = starts[last[kind]] if known.last is None else known.last
 
-    def _learn(self, kinds, lines):
+    def _learn(self, kinds: Sequence[bytes], lines: Sequence[bytes]) -> None:
         """Remember new kinds of lines, of each of which there is an example; of a word in a great many of them some."""
         text = b"\n".join(lines)
-        lowered, found = text.lower(), {}
+        lowered = text.lower()
+        found: Dict[int, Tuple[bytes, ...]] = {}
         starts = list(itertools.accumulate([0] + [len(line) + 1 for line in lines]))
         words = collections.Counter(_WORD.findall(text))
         suspicious = _suspicious(words.keys() - self.innocent)
@@ -170,9 +189,10 @@ class Search:
         if len(self.kinds) > MOST_KINDS:
             self._forget(kinds)
 
-    def _forget(self, newest):
+    def _forget(self, newest: Iterable[bytes]) -> None:
         """Of lines that are all different, keep the first and the last ones of each suspicious word, and the newest."""
-        by_word, kept = collections.defaultdict(list), set(newest)
+        by_word: Dict[bytes, List[Tuple[int, bytes]]] = collections.defaultdict(list)
+        kept = set(newest)
         for kind, known in self.kinds.items():
             if known.first is not None:
                 word = min(known.words, key=self.words.__getitem__) if known.words else b""
@@ -186,22 +206,25 @@ class Search:
         if len(self.words) > MOST_KINDS:
             self.words = collections.Counter(dict(self.words.most_common(MOST_KINDS // 2)))
 
-    def windows(self, budget):
+    def windows(self, budget: int) -> List[Range]:
         """Ranges around what stands out most, in order; together at most about `budget` bytes."""
         before, after = min(512, budget // 32), min(2048, budget // 8)
-        ranked = []
+        ranked: List[Tuple[float, int]] = []
         for known in self.kinds.values():
+            if known.first is None or known.last is None:
+                continue  # plain lines of which there were many at once
             if known.words:
                 rarest = min(self.words[word] for word in known.words) or 1
                 score = (0 if known.certain else 4) + math.log2(rarest) + math.log2(known.count) / 2
             elif self.plain and known.count < 4:
-                score = 8
+                score = 8.0
             else:
                 continue
             ranked += [(score, known.first)] + ([(score + 2, known.last)] if known.last != known.first else [])
         # Among equals those at the beginning and those at the end take turns.
         turns = zip(sorted(ranked), sorted(ranked, key=lambda one: (one[0], -one[1])))
-        chosen, used = [], 0
+        chosen: List[Range] = []
+        used = 0
         for score, place in itertools.chain.from_iterable(turns):
             if used >= budget:
                 break
@@ -222,8 +245,8 @@ class Search:
         return places
 
 
-def _joined(ranges):
-    joined = []
+def _joined(ranges: Iterable[Range]) -> List[Range]:
+    joined: List[Range] = []
     for low, high in sorted(ranges):
         if joined and low <= joined[-1][1]:
             joined[-1] = (joined[-1][0], max(high, joined[-1][1]))
@@ -232,9 +255,10 @@ def _joined(ranges):
     return joined
 
 
-def _suspicious(words):
+def _suspicious(words: AbstractSet[bytes]) -> List[bytes]:
     """Those with a part that is suspicious. To search all for one part after the other is the fastest."""
-    text, found = b"\n".join(sorted(words)), set()
+    text = b"\n".join(sorted(words))
+    found: Set[bytes] = set()
     lowered = text.lower()
     for part in SUSPICIOUS:
         at = lowered.find(part)
@@ -246,9 +270,9 @@ def _suspicious(words):
     return sorted(found)
 
 
-def _in_pieces(block):
+def _in_pieces(text: bytes) -> bytes:
     """The block with ends of lines in its long lines too, at spaces where there are any."""
-    block, at = bytearray(block), 0
+    block, at = bytearray(text), 0
     while at + LONG < len(block):
         end = block.find(b"\n", at, at + LONG)
         if end < 0:
