@@ -1,8 +1,10 @@
 """Redaction: secrets never leave the node, also where one is cut in two."""
 
 import base64
+import functools
 import hashlib
 import re
+from typing import Dict, Iterable, Iterator, Match, Optional, Tuple
 
 from hooks.slurm.source.secret_rules import IN_COMMANDS, SECRET_NAMES, SECRET_RULES
 from hooks.slurm.source.trimming import CONTEXT
@@ -41,9 +43,10 @@ _NOBODY = (b"root", b"git", b"slurm", b"munge", b"nobody", b"hdfs", b"ubuntu", b
 _NO_VALUE = re.compile(rb"(?i)^(?:none|null|true|false|unset|\*+|x{3,}|\.\.\.|\$.*|<[^>]*>|\[redacted.*)$")
 
 
-def _lines_with(text, triggers, lowered=None):
+def _lines_with(text: bytes, triggers: Iterable[bytes], lowered: Optional[bytes] = None) -> Iterator[Tuple[int, int]]:
     """(start, end) of the lines with any of these words in them; far fewer than all, which is what makes this fast."""
-    lowered, starts = text.lower() if lowered is None else lowered, set()
+    lowered = text.lower() if lowered is None else lowered
+    starts = set()
     for trigger in triggers:
         at = lowered.find(trigger)
         while at >= 0:
@@ -55,7 +58,7 @@ def _lines_with(text, triggers, lowered=None):
         yield start, end if end >= 0 else len(text)
 
 
-def _without_colours(text):
+def _without_colours(text: bytes) -> bytes:
     """A NUL for each escape. Replacing one colour everywhere is much faster than searching for all of them."""
     for _ in range(32):
         found = _COLOUR.search(text)
@@ -65,7 +68,7 @@ def _without_colours(text):
     return _COLOUR.sub(b"\0", text)
 
 
-def _lines_after(text, at, most):
+def _lines_after(text: bytes, at: int, most: int) -> Iterator[Tuple[int, int]]:
     """(start, end) of at most so many lines that begin behind `at`, without the space at their ends."""
     while 0 <= at < len(text) and most:
         end = text.find(b"\n", at + 1)
@@ -74,12 +77,12 @@ def _lines_after(text, at, most):
         at, most = end, most - 1
 
 
-def _mixed(text):
+def _mixed(text: bytes) -> bool:
     """Whether the characters are mixed as in random base64, which those of hashes and words are not."""
     return all(re.search(part, text) for part in (rb"[a-z]", rb"[A-Z]", rb"[0-9]"))
 
 
-def _names_a_user(secret):
+def _names_a_user(secret: bytes) -> bool:
     """Whether base64 holds `user:password`."""
     bare = secret.rstrip(b"=")
     try:
@@ -88,7 +91,7 @@ def _names_a_user(secret):
         return False
 
 
-def _behind(head, line):
+def _behind(head: bytes, line: bytes) -> Optional[int]:
     """Where the text begins in a line with the same head as another one, whatever digits its time has; or None."""
     for at, character in enumerate(bytearray(head)):
         other = line[at : at + 1]
@@ -97,7 +100,7 @@ def _behind(head, line):
     return len(head)
 
 
-def _secrets_below(text, start, end):
+def _secrets_below(text: bytes, start: int, end: int) -> Iterator[Tuple[int, int]]:
     """(start, end) of the secrets on the lines below one that ends in a name which says "secret"."""
     line = text[max(start, end - 512) : end].rstrip()
     named = _NAME_AT_END.search(line) if line and line[-1:] in b":=|>+-0123456789" else None
@@ -121,28 +124,29 @@ def _secrets_below(text, start, end):
                 continue
             found = _QUOTED_BELOW.match(rest) or (_WORD_BELOW.match(rest) if deeper else None)
             if found and not found.group(0).endswith((b":", b"=")) and _opens_a_door(named, found):
-                span = found.span(found.lastgroup)
+                span = found.span(found.lastgroup or 0)
                 yield low + at + span[0], low + at + span[1]
             return
     elif b"--" in line and _OPTION_AT_END.search(line):
         for low, high in _lines_after(text, end, 1):
             item = text[low:high].lstrip()
             found = _QUOTED_BELOW.match(item) or (_WORD_BELOW.match(item) if item[:2] == b"- " else None)
-            if found and found.group(found.lastgroup)[:1] != b"-":
-                yield tuple(high - len(item) + at for at in found.span(found.lastgroup))
+            if found and found.group(found.lastgroup or 0)[:1] != b"-":
+                span = found.span(found.lastgroup or 0)
+                yield high - len(item) + span[0], high - len(item) + span[1]
     elif b"name" in line and _VARIABLE_AT_END.search(line):
         for low, high in _lines_after(text, end, 1):
             value = _VALUE_BELOW.match(text[low:high])
             if value:
                 rest = text[low + value.end() : high]
                 found = _QUOTED_BELOW.match(rest) or _WORD_BELOW.match(rest)
-                span = found.span(found.lastgroup) if found else (0, len(rest))
+                span = found.span(found.lastgroup or 0) if found else (0, len(rest))
                 yield low + value.end() + span[0], low + value.end() + span[1]
 
 
-def _opens_a_door(named, found):
+def _opens_a_door(named: Match[bytes], found: Match[bytes]) -> bool:
     """Tell a token that opens a door from a token of text, of which training logs are full."""
-    value = found.group(found.lastgroup)
+    value = found.group(found.lastgroup or 0)
     return named.group("name").lower() != b"token" or (
         len(value) >= 6 and not re.match(rb"[-+0-9.,]+$|[<\[(]", value)
         and (named.group("own") != b"" or re.search(rb"\d", value) is not None)
@@ -153,10 +157,10 @@ class Redaction:
     """Replaces secrets by `[redacted:KIND:xxxx]`. The digits are a hash with the site's token, so that equal secrets of
     one site look equal on every node, and say nothing to anybody else."""
 
-    def __init__(self, token):
+    def __init__(self, token: str) -> None:
         self.key = hashlib.sha256(token.encode()).digest()
 
-    def __call__(self, text):
+    def __call__(self, text: bytes) -> bytes:
         """The text without secrets. A line whose secret is parted by colours, NULs and the like loses those."""
         if text[:2] in (b"\xff\xfe", b"\xfe\xff"):  # UTF-16, of which trimming may have torn characters
             text = text[2:].replace(b"\0", b"")
@@ -172,7 +176,7 @@ class Redaction:
         versions = zip(*(version.split(b"\n") for version in (text, parted, first, joined, last)))
         return b"\n".join(line if a == b and c == d else d for line, a, b, c, d in versions)
 
-    def _seen(self, text):
+    def _seen(self, text: bytes) -> bytes:
         if b"PRIVATE KEY-----" in text or b"PRIVATE KEY BLOCK-----" in text:
             text = b"\n".join(self._without_keys(text.split(b"\n")))
         text = b"\n".join(
@@ -183,7 +187,7 @@ class Redaction:
             pieces, done = [], 0
             for start, end in _lines_with(text, triggers, lowered):
                 line = text[start:end]
-                clean = pattern.sub(lambda found, kind=kind: self._replace(kind, found), line)
+                clean = pattern.sub(functools.partial(self._replace, kind), line)
                 if clean != line:
                     pieces += [text[done:start], clean]
                     done = end
@@ -198,34 +202,35 @@ class Redaction:
                     done = high
         return b"".join(pieces + [text[done:]]) if pieces else text
 
-    def fit(self, before, text):
+    def fit(self, before: bytes, text: bytes) -> bytes:
         """The text without the words at its beginning that are secrets, but show it only by what stands before them."""
         for _ in range(64):
             sample = text[:CONTEXT]
             if self(before + sample).endswith(self(sample)):
                 break
-            word = re.match(rb"\s*\S*\s*", sample).end()
-            before, text = (before + text[:word])[-CONTEXT:], text[word:]
+            word = re.match(rb"\s*\S*\s*", sample)
+            assert word is not None  # it may be empty
+            before, text = (before + text[: word.end()])[-CONTEXT:], text[word.end() :]
         return text
 
-    def name(self, name):
+    def name(self, name: str) -> str:
         """The name of a log without secrets."""
         return "/".join(
             re.sub(r"\[(redacted:[a-z0-9-]+:[0-9a-f]{4})\]", lambda found: found.group(1).replace(":", "-"), part)
             for part in self(name.replace("/", "\n").encode("utf-8", "replace")).decode("utf-8").split("\n")
         )
 
-    def words(self, facts):
+    def words(self, facts: Dict[str, object]) -> Dict[str, object]:
         """The same for the texts of a dictionary."""
 
-        def clean(value):
+        def clean(value: object) -> object:
             if isinstance(value, list):
                 return [clean(item) for item in value]
             return self(value.encode("utf-8", "replace")).decode("utf-8") if isinstance(value, str) else value
 
         return {key: clean(value) for key, value in facts.items()}
 
-    def _key_line(self, line):
+    def _key_line(self, line: bytes) -> bytes:
         """Without a line of a private key whose beginning is elsewhere: random base64 of a width that keys have."""
         found = _KEY_LINE.search(line[-200:])
         if found is None or not _mixed(found.group("s")):
@@ -233,8 +238,8 @@ class Redaction:
         start = max(0, len(line) - 200) + found.start("s")
         return line[:start] + self._placeholder("private-key", found.group("s")) + line[start + len(found.group("s")) :]
 
-    def _replace(self, kind, found):
-        group = found.lastgroup
+    def _replace(self, kind: str, found: Match[bytes]) -> bytes:
+        group = found.lastgroup or 0
         secret, whole, start = found.group(group), found.group(0), found.start(group)
         mark = found.string.rfind(b"[redacted:", max(0, start - 40), start)
         if secret.startswith(b"[redacted:") or (mark >= 0 and b"]" not in found.string[mark:start]):
@@ -255,11 +260,11 @@ class Redaction:
         start -= found.start()
         return whole[:start] + self._placeholder(kind, secret) + whole[start + len(secret) :]
 
-    def _placeholder(self, kind, secret):
+    def _placeholder(self, kind: str, secret: bytes) -> bytes:
         digits = hashlib.blake2s(secret, key=self.key, digest_size=2).hexdigest()
         return ("[redacted:%s:%s]" % (kind, digits)).encode()
 
-    def _without_keys(self, lines):
+    def _without_keys(self, lines: Iterable[bytes]) -> Iterator[bytes]:
         """Key blocks blanked line by line; one without an end stops at the first line that is no base64."""
         inside = False
         for line in lines:
@@ -274,10 +279,10 @@ class Redaction:
             elif inside and _KEY_END.search(line):
                 inside = False
             elif inside:
-                body = _KEY_BODY.search(line)
-                if body:
-                    hidden = self._placeholder("private-key", body.group("s"))
-                    line = line[: body.start("s")] + hidden + line[body.end("s") :]
+                found = _KEY_BODY.search(line)
+                if found:
+                    hidden = self._placeholder("private-key", found.group("s"))
+                    line = line[: found.start("s")] + hidden + line[found.end("s") :]
                 elif line.strip() and not _KEY_HEADER.search(line):
                     inside = False
             yield line

@@ -2,6 +2,7 @@
 
 import collections
 import re
+from typing import List, Pattern, Tuple
 
 # Before anything leaves the node. The service redacts again with more rules; the placeholders have one form.
 
@@ -30,7 +31,7 @@ _LOGIN = re.compile(
 )
 _MYSQL = re.compile(rb"\b(?:mysql|mysqldump|mysqladmin|mariadb)\b[^;|]*$")
 _REDIS = re.compile(rb"\bredis-cli\b[^;|]*$")
-SECRET_RULES = [
+SECRET_RULES: List[Tuple[str, Tuple[bytes, ...], Pattern[bytes]]] = [
     (kind, triggers, re.compile(pattern, re.IGNORECASE if kind in ("credential", "password", "signature", "cookie") else 0))
     for kind, triggers, pattern in (
         ("private-key", (b"age-secret-key-",), _EDGE + rb"(?P<s>AGE-SECRET-KEY-1[A-Z0-9]{40,128})"),
@@ -95,7 +96,7 @@ SECRET_RULES = [
          rb"(?![A-Za-z0-9-])"),
     )
 ]  # fmt: skip
-IN_COMMANDS = collections.OrderedDict(
+IN_COMMANDS: "collections.OrderedDict[Pattern[bytes], Pattern[bytes]]" = collections.OrderedDict(
     (re.compile(pattern), command) for pattern, command in (
         (rb"(?<![\w-])(?:-[a-zA-Z]{0,8}[uU]" + _ARGUMENT + rb"?|--(?:proxy-)?user" + _ARGUMENT + rb")[\"']?[^\s\"':<>|;&/]{1,128}:"
          rb"(?P<s>[^\s\"'<>|;&]{1,512})", _CURL),
