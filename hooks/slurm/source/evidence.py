@@ -6,30 +6,37 @@ import errno
 import gzip
 import os
 import time
+from typing import Dict, List, Optional, Sequence, Tuple
 
 from hooks.slurm.source.finding import DUMPS, TooOld, Unfit, as_user, expand, is_local, matching, mounts, ours_to_send
+from hooks.slurm.source.jobs import Job
 from hooks.slurm.source.logs import OTHER_CLOCK, OWN_OTHER_CLOCK, log_name, open_log
 from hooks.slurm.source.node import daemons_log, gpu_state, kernel_log, of_this_job, slurmd_lines
 from hooks.slurm.source.noting import note, user_name
 from hooks.slurm.source.redaction import Redaction
+from hooks.slurm.source.settings import Settings
 from hooks.slurm.source.trimming import trim
 
 MOST_UNREAD = 20
+
+Stamp = Tuple[object, ...]  # where a text comes from, and what shows that it is still the same
+Chosen = Dict[str, Tuple[int, str, Optional[float]]]  # by path: size, name at the service, see Evidence.since
 
 
 class Evidence:
     """The logs of a job on this node: found, trimmed, redacted and packed."""
 
-    def __init__(self, settings, job):
+    def __init__(self, settings: Settings, job: Job) -> None:
         self.settings, self.job = settings, job
         self.redact = Redaction(settings.token)
-        self.packed = collections.OrderedDict()  # name -> (stamp, gzip bytes)
+        self.packed: Dict[str, Tuple[Stamp, bytes]] = collections.OrderedDict()  # by name, the text as gzip bytes
         self.logs_bytes = settings.node_bytes // 8 * 7  # the rest is for what the node says of itself
-        self.remarks = []
-        self.unread = collections.OrderedDict()  # path -> why what stands there is not in the report
-        self.behind = 0  # seconds that the file server's clock was seen to be behind the controller's
+        self.remarks: List[str] = []
+        # path -> why what stands there is not in the report
+        self.unread: Dict[str, str] = collections.OrderedDict()
+        self.behind = 0.0  # seconds that the file server's clock was seen to be behind the controller's
 
-    def since(self, pattern):
+    def since(self, pattern: str) -> Optional[float]:
         """The time of last writing, by its file system's clock, before which a file of this pattern is no log of this attempt;
         None where its name or Slurm's silence leaves no doubt."""
         job = self.job
@@ -38,35 +45,36 @@ class Evidence:
         own = pattern in self.outputs() and not job.restarts
         return job.started - max(OWN_OTHER_CLOCK if own else OTHER_CLOCK, self.behind)
 
-    def learn_clock(self, pattern, written):
+    def learn_clock(self, pattern: str, written: float) -> None:
         """Of an output that Slurm itself has made for this job, how far its file system's clock is behind."""
         job = self.job
         if job.started and not job.restarts and pattern in self.outputs() and job.names(pattern):
             self.behind = max(self.behind, job.started - written + OTHER_CLOCK)
 
-    def facts(self, state, reason):
+    def facts(self, state: str, reason: str) -> Dict[str, object]:
         """The job's facts, with what could not be read."""
         unread = ["%s: %s: %s" % (self.job.node, path, why) for path, why in self.unread.items()]
         if len(unread) > MOST_UNREAD:
             unread[MOST_UNREAD:] = ["%s: and %d more" % (self.job.node, len(unread) - MOST_UNREAD)]
         return self.redact.words(dict(self.job.facts(state, reason), **({"unread": unread} if unread else {})))
 
-    def outputs(self):
+    def outputs(self) -> List[str]:
         """The patterns of what Slurm itself makes for the batch script."""
         default = "slurm-%A_%a.out" if self.job.array_job not in ("", "0") else "slurm-%j.out"
         return [p for p in (self.job.stdout or (default if self.job.work_dir else ""), self.job.stderr) if p]
 
-    def patterns(self):
+    def patterns(self) -> List[Tuple[str, bool]]:
         """(pattern, whether `*` is one) of the files that Slurm itself or the site names."""
         return [(p, False) for p in self.outputs()] + [(p, True) for p in self.settings.globs + DUMPS]
 
-    def collect(self, patterns, failed=False):
+    def collect(self, patterns: Sequence[Tuple[str, bool]], failed: bool = False) -> None:
         """Read what is there now; a second call takes what has changed since. Once it is known that the job `failed`, its
         logs are searched for as long as `scan_time` allows, else only their ends: most jobs do not fail."""
         if self.job.uid is None:
             self.unread["the job's files"] = "Slurm did not tell the uid of the job's user"
             return
-        table, chosen = mounts(), collections.OrderedDict()
+        table = mounts()
+        chosen: Chosen = collections.OrderedDict()
         with as_user(self.job):
             for pattern, wildcards in patterns:
                 try:
@@ -76,7 +84,7 @@ class Evidence:
                     continue
                 if not (components[0] == "" or self.job.work_dir.startswith("/")):
                     continue
-                denied = {}
+                denied: Dict[str, str] = {}
                 found = matching(components, self.job.work_dir, denied)
                 if pattern not in DUMPS:  # those are guesses
                     self.unread.update(denied)
@@ -96,7 +104,7 @@ class Evidence:
                         if own or not isinstance(why, TooOld):
                             self.remarks.append("%s is left out: %s" % (path, why))
                         if isinstance(why, OSError) or own:
-                            self.unread[path] = why.strerror if isinstance(why, OSError) else str(why)
+                            self.unread[path] = getattr(why, "strerror", None) or str(why)
                         continue
                     os.close(log)
                     self.learn_clock(pattern, facts.st_mtime)
@@ -108,11 +116,12 @@ class Evidence:
             note("job %s: %s" % (self.job.id, remark))
         self.remarks = []
 
-    def _pack(self, chosen, failed):
+    def _pack(self, chosen: Chosen, failed: bool) -> None:
         left, waiting, over = self.logs_bytes, len(chosen), time.time() + self.settings.scan_time
         for path, (size, name, since) in sorted(chosen.items(), key=lambda item: item[1][0]):
             share, now = min(self.settings.file_bytes, left // waiting), time.time()
-            scan, until = self.settings.scan_bytes // len(chosen), None
+            scan = self.settings.scan_bytes // len(chosen)
+            until: Optional[float] = None
             if failed:
                 scan, until = size, now + max(0, over - now) / waiting
             waiting -= 1
@@ -136,20 +145,20 @@ class Evidence:
                     left -= min(size, share)
             except OSError as error:
                 self.remarks.append("cannot read %s: %s" % (path, error))
-                self.unread[path] = error.strerror
+                self.unread[path] = error.strerror or str(error)
             finally:
                 os.close(log)
 
-    def keep_text(self, name, text):
+    def keep_text(self, name: str, text: bytes) -> None:
         """Keep lines that come from no file."""
         self._keep(name, (name,), text)
 
-    def _keep(self, name, stamp, text):
+    def _keep(self, name: str, stamp: Stamp, text: bytes) -> None:
         while name in self.packed and self.packed[name][0][0] != stamp[0]:
             name += "+"  # two paths, one name
         self.packed[name] = (stamp, gzip.compress(self.redact(text), 6))
 
-    def add_node_facts(self, env):
+    def add_node_facts(self, env: Dict[str, str]) -> None:
         """Lines of kernel and slurmd, state of the GPUs."""
         job, settings = self.job, self.settings
         since = job.started or time.time() - 3600
@@ -163,7 +172,7 @@ class Evidence:
             except FileNotFoundError:
                 pass
             except OSError as why:
-                self.unread[path] = why.strerror
+                self.unread[path] = why.strerror or str(why)
         facts = {
             "kernel.log": of_this_job(kernel or b"", job.id),
             "nvidia-smi.txt": gpu_state(env) if settings.gpus else b"",
@@ -176,7 +185,7 @@ class Evidence:
                     text = text[-most:].partition(b"\n")[2]
                 self._keep(log_name(name, "", job.node), (name,), text)
 
-    def batch_tail(self):
+    def batch_tail(self) -> Optional[bytes]:
         """The end of the batch script's own output, or None where this node cannot read it."""
         if self.job.uid is None:
             return None

@@ -3,8 +3,10 @@
 import os
 import re
 import time
+from typing import Dict, List, Optional
 
 from hooks.slurm.source.asking import output_of
+from hooks.slurm.source.jobs import Job
 from hooks.slurm.source.verdict import KILL_WINDOW
 from hooks.slurm.source.words import hosts
 
@@ -13,7 +15,7 @@ GPU_FIELDS = (
 )
 
 
-def kernel_log(env, since):
+def kernel_log(env: Dict[str, str], since: float) -> Optional[bytes]:
     """The kernel's lines since then, as bytes; None where we may not read them."""
     status, text = output_of(["dmesg", "--time-format", "iso"], env, newest=True)
     if status == 0 and text:
@@ -24,9 +26,10 @@ def kernel_log(env, since):
     return text if by_journal == 0 else b"" if status == 0 else None
 
 
-def of_this_job(text, job_id):
+def of_this_job(text: bytes, job_id: str) -> bytes:
     """Kernel lines without the reports of the OOM killer that name another job's control group."""
-    kept, report = [], None
+    kept: List[bytes] = []
+    report: Optional[List[bytes]] = None
     for line in text.splitlines(True):
         if b" invoked oom-killer:" in line:
             kept += _unless_others(report or [], job_id)
@@ -41,12 +44,12 @@ def of_this_job(text, job_id):
     return b"".join(kept + _unless_others(report or [], job_id))
 
 
-def _unless_others(report, job_id):
+def _unless_others(report: List[bytes], job_id: str) -> List[bytes]:
     jobs = set(re.findall(rb"/job_(\d+)\b", b"".join(report)))
     return [] if jobs and job_id.encode() not in jobs else report
 
 
-def gpu_state(env):
+def gpu_state(env: Dict[str, str]) -> bytes:
     """What nvidia-smi says, errors included: a lost GPU shows as one."""
     status, listed = output_of(["nvidia-smi", "-L"], env, timeout=20, errors=True)
     if not listed:
@@ -56,18 +59,19 @@ def gpu_state(env):
     return listed + output_of(query, env, timeout=20, errors=True)[1]
 
 
-def found_in(path, command):
+def found_in(path: str, command: str) -> bool:
+    """Whether one of the folders of a PATH has the command."""
     return any(os.access(os.path.join(folder, command), os.X_OK) for folder in path.split(":"))
 
 
-def slurmd_lines(path, job):
+def slurmd_lines(path: str, job: Job) -> bytes:
     """The lines of slurmd's log about this attempt: exits of tasks, with times."""
     number = job.id.encode()
     about = re.compile(rb"\[(?:job )?%s[.\]]|(?:JobId=|StepId=|job )%s\b" % (number, number))
     return b"".join(line for line in _daemons_lines(daemons_log(path, job), job.started) if about.search(line))
 
 
-def daemons_log(path, job):
+def daemons_log(path: str, job: Job) -> str:
     """slurmd's log of this node: Slurm's own letters in its settings are filled in."""
     return path.replace("%n", job.node).replace("%h", job.host)
 
@@ -77,9 +81,10 @@ NODE_TROUBLE = re.compile(
 )
 
 
-def slurmctld_lines(path, job, most):
+def slurmctld_lines(path: str, job: Job, most: int) -> bytes:
     """The lines of slurmctld's log about this attempt and about what became of its nodes, at most so many bytes."""
-    number, nodes, kept = job.id.encode(), set(job.nodes), []
+    number, nodes = job.id.encode(), set(job.nodes)
+    kept: List[bytes] = []
     about = re.compile(rb"(?:JobId|StepId|job_id)[ =]%s\b" % number)
     over, near = (
         time.strftime("[%Y-%m-%dT%H:%M:%S", time.localtime(job.ended - before)).encode() if job.ended else b""
@@ -99,7 +104,7 @@ def slurmctld_lines(path, job, most):
     return text if len(text) <= most else text[-most:].partition(b"\n")[2]
 
 
-def _daemons_lines(path, since):
+def _daemons_lines(path: str, since: Optional[float]) -> List[bytes]:
     """The last lines of a daemon's log, from then on. Its times are local ones: `[2026-11-30T08:05:38.915] …`."""
     try:
         with open(path, "rb") as log:
