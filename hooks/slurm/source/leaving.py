@@ -6,7 +6,7 @@ import sys
 VERSION = "0.1.0"
 
 
-def called_by_slurm():
+def called_by_slurm() -> "str | None":
     """Whether Slurm runs us as a hook: which one, or None for a person at a terminal."""
     if len(sys.argv) > 1:
         return None
@@ -16,7 +16,7 @@ def called_by_slurm():
     return {"epilog_slurmd": "node", "epilog_slurmctld": "controller"}.get(context, "other" if context else None)
 
 
-def detach():
+def detach() -> None:
     """Go on in a session of our own with no open files, while the process that Slurm waits for ends with 0."""
     ended, ends = os.pipe()
     if os.fork():

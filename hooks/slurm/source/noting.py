@@ -10,13 +10,13 @@ LOG_FILE_BYTES = 1 << 20
 _log_file = ""
 
 
-def log_to(path):
+def log_to(path: str) -> None:
     """Write the log into this file from now on; "" is syslog."""
     global _log_file
     _log_file = path
 
 
-def note(text):
+def note(text: str) -> None:
     """One line in the hook's own log: the file of the settings, kept small, or syslog. Never fails."""
     text = "".join(c if c.isprintable() else "?" for c in text)[:1000]
     try:
@@ -37,7 +37,8 @@ def note(text):
         pass
 
 
-def user_name():
+def user_name() -> str:
+    """Who runs us; `uid-1001` where that user has no name here."""
     try:
         return pwd.getpwuid(os.geteuid()).pw_name
     except KeyError:
