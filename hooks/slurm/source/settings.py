@@ -3,6 +3,7 @@
 import configparser
 import os
 import re
+from typing import Optional
 
 from hooks.slurm.source.noting import user_name
 
@@ -37,7 +38,7 @@ DEFAULTS = {
 SECTION = "hook"
 
 
-def default_config():
+def default_config() -> str:
     """The settings of whoever runs us: `hook-USER.conf` where a machine is node and controller, a user's own, or the site's."""
     own = [os.path.join(CONFIG_FOLDER, "hook-%s.conf" % user_name())]
     if os.geteuid() != 0:
@@ -49,8 +50,8 @@ class BadSettings(Exception):
     """The configuration cannot be used; the text says what to change."""
 
 
-def quantity(text):
-    """A number with a unit: bytes (K, M, G) or seconds (s, m, h, d)."""
+def quantity(text: str) -> int:
+    """A number with a unit: bytes (K, M, G) or seconds (s, m, h, d). Raises BadSettings."""
     found = re.match(r"^\s*(\d+(?:\.\d+)?)\s*([KMGsmhd]?)B?\s*$", text)
     if not found:
         raise BadSettings("%r is no size and no time; write for example 16M or 10m" % text)
@@ -58,8 +59,8 @@ def quantity(text):
     return int(float(found.group(1)) * units[found.group(2)])
 
 
-def unfit_to_trust(path, secret):
-    """Why the file must not be used: others could read it (a secret) or change it. None where it is fit."""
+def unfit_to_trust(path: str, secret: bool) -> Optional[str]:
+    """Why the file must not be used: others could read it (a secret) or change it. None where it is fit. Raises OSError."""
     facts = os.stat(path)
     if facts.st_uid not in (0, os.geteuid()):
         return "%s belongs to uid %d; make root or %s its owner" % (path, facts.st_uid, user_name())
@@ -73,8 +74,9 @@ def unfit_to_trust(path, secret):
 class Settings:
     """`hook.conf`, checked. Raises BadSettings."""
 
-    def __init__(self, path):
-        parser = configparser.ConfigParser(interpolation=None, default_section=None)
+    def __init__(self, path: str) -> None:
+        # No section has an empty name, so none gives the others their defaults.
+        parser = configparser.ConfigParser(interpolation=None, default_section="")
         try:
             with open(path, encoding="utf-8") as source:
                 parser.read_file(source)
@@ -117,20 +119,28 @@ class Settings:
         self.token = (
             _one_token(known["token"], "token in " + path) if known["token"] else self._token(known["token_file"])
         )
-        for name in "ca_file proxy slurm_conf slurm_bin slurmd_log controller_log spool log_file".split():
-            setattr(self, name, known[name])
-        for name in "timeout wait file_bytes node_bytes scan_bytes scan_time spool_bytes spool_age".split():
-            setattr(self, name, quantity(known[name]))
-        for name in "report_preempted report_failed_steps kernel_log gpus".split():
+        self.ca_file, self.proxy = known["ca_file"], known["proxy"]
+        self.slurm_conf, self.slurm_bin = known["slurm_conf"], known["slurm_bin"]
+        self.slurmd_log, self.controller_log = known["slurmd_log"], known["controller_log"]
+        self.spool, self.log_file = known["spool"], known["log_file"]
+        self.timeout, self.wait = quantity(known["timeout"]), quantity(known["wait"])
+        self.file_bytes, self.node_bytes = quantity(known["file_bytes"]), quantity(known["node_bytes"])
+        self.scan_bytes, self.scan_time = quantity(known["scan_bytes"]), quantity(known["scan_time"])
+        self.spool_bytes, self.spool_age = quantity(known["spool_bytes"]), quantity(known["spool_age"])
+
+        def wanted(name: str) -> bool:
             try:
-                setattr(self, name, parser.BOOLEAN_STATES[known[name].lower()])
+                return parser.BOOLEAN_STATES[known[name].lower()]
             except KeyError:
                 raise BadSettings("%s: %s is yes or no, not %r" % (path, name, known[name])) from None
+
+        self.report_preempted, self.report_failed_steps = wanted("report_preempted"), wanted("report_failed_steps")
+        self.kernel_log, self.gpus = wanted("kernel_log"), wanted("gpus")
         self.globs = known["globs"].split()
         self.shared_paths = known["shared_paths"].split()
 
     @staticmethod
-    def _token(path):
+    def _token(path: str) -> str:
         if not path:
             raise BadSettings("neither token nor token_file is set")
         try:
@@ -144,7 +154,7 @@ class Settings:
         return _one_token(token, path)
 
 
-def _one_token(text, place):
+def _one_token(text: str, place: str) -> str:
     if not re.match(r"[!-~]+\Z", text):
         raise BadSettings("%s must hold one token and nothing else" % place)
     return text
