@@ -19,8 +19,8 @@ from hooks.slurm.source.logs import log_name
 from hooks.slurm.source.service import Report
 from hooks.slurm.source.settings import Settings
 from hooks.slurm.source.spool import Spool, deliver
-from hooks.slurm.source.verdict import FAILURES, LIVE, Signs, by_reason, cancelled
-from hooks.slurm.source.words import whole
+from hooks.slurm.source.verdict import FAILURES, Signs, by_reason, cancelled
+from hooks.slurm.source.words import LIVE, whole
 from hooks.slurm.source.workers import decide, too_long
 
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

@@ -3,26 +3,27 @@
 import re
 import socket
 import time
+from typing import Callable, Dict, Iterable, Mapping, Optional, Set, Tuple
 
-from hooks.slurm.source.verdict import LIVE
-from hooks.slurm.source.words import NOTHING, base_state, code_and_signal, duration, epoch, hosts, utc, whole
+from hooks.slurm.source.words import LIVE, NOTHING, base_state, code_and_signal, duration, epoch, hosts, utc, whole
 
 
-class View(dict):
+class View(Dict[str, str]):
     """One record of `scontrol show job -o`: text values by key. `attempt` is the one in question, which has ended."""
 
-    attempt = None
+    attempt: "Optional[Attempt]" = None
 
     @classmethod
-    def parse(cls, line, uid=None):
+    def parse(cls, line: str, uid: Optional[int] = None) -> "View":
         """The record that the line holds; `uid` is its user's, where it is known from elsewhere."""
         view = cls()
         # The job's name is as its user wrote it, as are the words at the record's end, and what follows it is known.
         begin = re.match(r"JobId=\S+ (?:[A-Za-z]+=\S+ ){0,8}?JobName=(?! UserId=)", line)
         owner = None
-        for who in [] if begin is None else [r"\d+"] if uid is None else [str(uid), r"\d+"]:
-            owner = owner or re.compile(r" UserId=[^ ()=]+\(%s\) " % who).search(line, begin.end())
-        if owner:
+        if begin:
+            for who in [r"\d+"] if uid is None else [str(uid), r"\d+"]:
+                owner = owner or re.compile(r" UserId=[^ ()=]+\(%s\) " % who).search(line, begin.end())
+        if begin and owner:
             before, name, after = line[: begin.end()], line[begin.end() : owner.start()], line[owner.start() :]
             parts = re.search(r" HetJobIdSet=[\d,\[\]-]+\Z", name) if " HetJobId=" in before else None
             if parts:  # which Slurm puts in between
@@ -33,19 +34,22 @@ class View(dict):
             view.setdefault(key, value.strip())  # a later key of the same name stands in a user's own words
         return view
 
-    def text(self, key):
+    def text(self, key: str) -> str:
+        """The value; empty for a word by which Slurm means none."""
         value = self.get(key, "")
         return "" if value in NOTHING else value
 
     @property
-    def state(self):
+    def state(self) -> str:
+        """The base state, such as `FAILED`; empty where there is none."""
         return base_state(self.get("JobState"))
 
     @property
-    def restarts(self):
+    def restarts(self) -> int:
+        """How often Slurm has put the job back so far."""
         return whole(self.get("Restarts")) or 0
 
-    def requeued(self, now):
+    def requeued(self, now: float) -> bool:
         """Whether this attempt was put back into the queue: then the record speaks of the next one already."""
         if self.state in LIVE:
             return True
@@ -54,12 +58,14 @@ class View(dict):
         end = epoch(self.get("EndTime"))
         return self.state == "COMPLETING" and "EndTime" in self and (end is None or end > now + 30)
 
-    def of_later_attempt(self):
+    def of_later_attempt(self) -> bool:
         """Whether the next attempt began, and may be over, before this record was asked for."""
-        later = self.attempt.speaks_of_later(self) if self.attempt is not None else False
+        if self.attempt is None:
+            return False
+        later = self.attempt.speaks_of_later(self)
         return self.attempt.looks_later(self) if later is None else later
 
-    def doubtful(self, now):
+    def doubtful(self, now: float) -> bool:
         """Whether waiting a little may still show if the record speaks of this attempt or of the next one."""
         end = epoch(self.get("EndTime"))
         if self.attempt is None or self.state in LIVE or end is None or now > end + DOUBT:
@@ -71,6 +77,9 @@ DOUBT = 10  # seconds after an attempt's end in which its hooks have surely begu
 CLOCK_SKEW = 5  # seconds that the controller's clock may differ from a node's
 
 
+OtherRuns = Callable[[], Iterable[Tuple[float, Optional[int]]]]
+
+
 class Attempt:
     """The attempt that has ended when the hook ran, to be told from the next one, of which Slurm's record may speak.
 
@@ -79,14 +88,14 @@ class Attempt:
     `others` tells of each other run of this hook for this job: when it began, and the count that it was told.
     """
 
-    def __init__(self, job, others=lambda: ()):
+    def __init__(self, job: "Job", others: OtherRuns = lambda: ()) -> None:
         self.name, self.uid = job.name, job.uid
         self.began, self.count, self.sluid = job.hook_began, job.count, job.sluid
         self.submitted, self.started = job.submitted, job.started  # only some hooks are told
         self.nodes, self.all_nodes = {job.node} if job.role == "node" else set(job.nodes), set(job.nodes)
         self.others = others
 
-    def speaks_of_later(self, view):
+    def speaks_of_later(self, view: View) -> Optional[bool]:
         """Whether the record is a later attempt's; None where nothing tells."""
         if not view.restarts:
             return False
@@ -112,7 +121,7 @@ class Attempt:
         # Slurm submits a job anew when it has put it back, and waits some seconds before it lets it begin.
         return False if submitted and submitted < self.began - CLOCK_SKEW else None
 
-    def looks_later(self, view):
+    def looks_later(self, view: View) -> bool:
         """What the times say where nothing better is known."""
         submitted = epoch(view.get("SubmitTime"))
         return view.state != "COMPLETING" and submitted is not None and submitted >= int(self.began)
@@ -122,9 +131,12 @@ NO_ID = 0xFFFFFFFF  # the uid and gid that stand for none
 
 
 class Job:
-    """What the hook's environment says about the job. Later views add to it."""
+    """What the hook's environment says about the job. Later views add to it. Raises ValueError without a job's id.
 
-    def __init__(self, env, role):
+    Times are seconds since 1970, `time_limit` is in seconds.
+    """
+
+    def __init__(self, env: Mapping[str, str], role: str) -> None:
         get = {name: "" if value in NOTHING else value for name, value in env.items()}.get
         if role == "jobcomp":
             old = {"JOB_ID": "JOBID", "JOB_NAME": "JOBNAME", "JOB_USER": "USERNAME", "JOB_UID": "UID", "JOB_GID": "GID"}
@@ -134,10 +146,10 @@ class Job:
         else:
             old = {}
 
-        def slurm(name):
+        def slurm(name: str) -> str:
             return get(old.get(name, name.replace("JOB_", "", 1)) if old else "SLURM_" + name, "")
 
-        def number(name):
+        def number(name: str) -> Optional[int]:
             return whole(slurm(name))
 
         self.role = role
@@ -159,7 +171,7 @@ class Job:
         self.het_job = slurm("HET_JOB_ID").strip("0") and slurm("HET_JOB_ID")
         self.tell(epoch(slurm("JOB_START_TIME")), epoch(slurm("JOB_END_TIME")), slurm("JOB_EXIT_CODE2"))
         self.tasks = number("JOB_NTASKS")
-        self.time_limit = None
+        self.time_limit: Optional[int] = None
         self.count, self.sluid = number("JOB_RESTART_COUNT"), slurm("JOB_SLUID")
         self.submitted = epoch(slurm("JOB_SUBMIT_TIME"))
         self.restarts = self.count or 0
@@ -168,11 +180,11 @@ class Job:
         self.hook_began = float(began.group()) if began else time.time()
         self.alone = False  # whether nobody else will send the job's logs
 
-    def tell(self, started, ended, exit_code):
+    def tell(self, started: Optional[float], ended: Optional[float], exit_code: str) -> None:
         """What a hook was told of this very attempt."""
         self.told = self.started, self.ended, self.exit_code = started, ended, exit_code
 
-    def learn(self, view, requeued):
+    def learn(self, view: View, requeued: bool) -> None:
         """Take what only Slurm's own record tells."""
         self.name = self.name or view.text("JobName")
         self.account = self.account or view.text("Account")
@@ -193,11 +205,11 @@ class Job:
             self.restarts = max(0, view.restarts - 1 if self.count is None else min(view.restarts - 1, self.count))
 
     @property
-    def leads(self):
+    def leads(self) -> bool:
         """Whether this node is the batch host, which sends what all nodes see."""
         return self.alone or not self.nodes or self.node == self.nodes[0]
 
-    def values(self):
+    def values(self) -> Dict[str, str]:
         """Slurm's file name letters that stand for one exact text."""
         array = self.array_job not in ("", "0")
         exact = {
@@ -207,17 +219,17 @@ class Job:
         }
         return dict(exact, x=self.name, u=self.user, b="" if whole(exact["a"]) is None else exact["a"][-1])
 
-    def names(self, pattern):
+    def names(self, pattern: str) -> bool:
         """Whether what the pattern stands for is this job's and no earlier one's, by the job's id in it.
 
         A short number may as well be a version or a rank.
         """
-        letters = set() if "\\" in pattern else set(re.findall(r"%[0-9]*([A-Za-z%])", pattern))
+        letters: Set[str] = set() if "\\" in pattern else set(re.findall(r"%[0-9]*([A-Za-z%])", pattern))
         if letters & {"j", "J"} or self.id in re.findall(r"[0-9]{4,}", re.sub(r"%[0-9]*[A-Za-z%]", "%", pattern)):
             return True
         return letters >= ({"A"} if self.array_job in ("", "0") else {"A", "a"})
 
-    def facts(self, state, reason):
+    def facts(self, state: str, reason: str) -> Dict[str, object]:
         """`job.json`: what the service is told, without empty fields."""
         code, number = code_and_signal(self.exit_code)
         ranks = self.tasks if self.tasks and self.tasks > len(self.nodes) else None  # else a launcher per node

@@ -2,12 +2,12 @@
 
 import os
 import re
+from typing import Optional, Sequence, Tuple
 
-from hooks.slurm.source.words import base_state, code_and_signal, epoch
+from hooks.slurm.source.jobs import View
+from hooks.slurm.source.words import LIVE, base_state, code_and_signal, epoch
 
 FAILURES = {"FAILED", "TIMEOUT", "OUT_OF_MEMORY", "NODE_FAIL", "BOOT_FAIL", "DEADLINE", "LAUNCH_FAILED"}
-LIVE = {"PENDING", "RUNNING", "CONFIGURING", "SUSPENDED", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT",
-        "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED", "POWER_UP_NODE"}  # fmt: skip
 REASONS = {"NonZeroExitCode": "FAILED", "RaisedSignal": "FAILED", "JobLaunchFailure": "FAILED", "SystemFailure": "FAILED",
            "TimeLimit": "TIMEOUT", "InactiveLimit": "TIMEOUT", "OutOfMemory": "OUT_OF_MEMORY", "NodeDown": "NODE_FAIL",
            "DeadLine": "DEADLINE", "launch_failed_requeued_held": "LAUNCH_FAILED"}  # fmt: skip
@@ -28,30 +28,41 @@ class Signs:
     """
 
     def __init__(
-        self, first=None, last=None, jobcomp="", exit_code="", output=None, killer=None, nodes=(), accounting=""
-    ):
+        self,
+        first: "Optional[View]" = None,
+        last: "Optional[View]" = None,
+        jobcomp: str = "",
+        exit_code: str = "",
+        output: Optional[str] = None,
+        killer: Optional[str] = None,
+        nodes: Sequence[Tuple[str, str]] = (),
+        accounting: str = "",
+    ) -> None:
         self.first, self.last, self.jobcomp, self.exit_code = first, last, jobcomp, exit_code
         self.output, self.killer, self.nodes, self.accounting = output, killer, nodes, accounting
 
-    def requeued(self, now):
+    def requeued(self, now: float) -> bool:
+        """Whether one of the views tells that this attempt was put back into the queue; `now` in seconds since 1970."""
         return any(view is not None and view.requeued(now) for view in (self.first, self.last))
 
     @property
-    def early(self):
+    def early(self) -> "Optional[View]":
         """The first view where it speaks of the attempt that has ended."""
         if self.first is None or self.first.of_later_attempt():
             return None
-        same = self.last is not None and self.last.get("SubmitTime") == self.first.get("SubmitTime")
-        return None if same and self.last.of_later_attempt() else self.first
+        last = self.last
+        if last is not None and last.get("SubmitTime") == self.first.get("SubmitTime") and last.of_later_attempt():
+            return None
+        return self.first
 
-    def undecided(self, now):
+    def undecided(self, now: float) -> bool:
         """Whether Slurm's own word does not say how this attempt ended."""
         if base_state(self.jobcomp) not in LIVE | {""}:
             return False
         return self.requeued(now) or self.last is None or self.last.state in ("", "COMPLETING")
 
 
-def judge(signs, now, preempted=False, failed_steps=False):
+def judge(signs: Signs, now: float, preempted: bool = False, failed_steps: bool = False) -> Tuple[str, str, str]:
     """(verdict, state, reason): verdict is "failure", "none", or "unsure" where only the batch host can tell.
 
     The exit code alone decides nothing: it is 0:0 for time limit, node failure, cancel, preemption and requeue alike.
@@ -63,14 +74,15 @@ def judge(signs, now, preempted=False, failed_steps=False):
     if word in LIVE | {""}:
         if signs.requeued(now):
             word = _why_requeued(signs)
-            reason = signs.early.text("Reason") if signs.early is not None else ""
+            early = signs.early
+            reason = early.text("Reason") if early is not None else ""
         else:
             word = signs.last.state if signs.last is not None else ""
             if word in ("", "COMPLETING"):
                 word = base_state(signs.accounting) or by_reason(views) or _by_code(signs)
     if word == "FAILED":
-        of_record = signs.last is not None and not signs.requeued(now)
-        code, number = code_and_signal(signs.last.get("ExitCode") if of_record else signs.exit_code)
+        record = None if signs.requeued(now) else signs.last
+        code, number = code_and_signal(signs.exit_code if record is None else record.get("ExitCode"))
         stopped = number in ASKED_TO_STOP or code - 128 in ASKED_TO_STOP
         if stopped and (signs.killer or "").isdigit():
             return "none", "CANCELLED", "cancelled by uid %s" % signs.killer
@@ -82,29 +94,32 @@ def judge(signs, now, preempted=False, failed_steps=False):
         return "failure", word, reason
     if word == "PREEMPTED" and preempted:
         return "failure", word, reason
-    if word == "COMPLETED" and failed_steps and code_and_signal((signs.last or {}).get("DerivedExitCode")) != (0, 0):
+    of_steps = None if signs.last is None else signs.last.get("DerivedExitCode")
+    if word == "COMPLETED" and failed_steps and code_and_signal(of_steps) != (0, 0):
         return "failure", word, "a step failed"
     return "none", word or "UNKNOWN", reason
 
 
-def by_reason(views):
+def by_reason(views: "Sequence[View]") -> str:
+    """The state that the first reason of Slurm's which stands for one means; empty where none does."""
     words = [REASONS.get(view.get("Reason", "").partition(":")[0], "") for view in views]
     return next((word for word in words if word), "")
 
 
-def _by_code(signs):
+def _by_code(signs: Signs) -> str:
     return "FAILED" if code_and_signal(signs.exit_code) != (0, 0) else ""
 
 
-def _why_requeued(signs):
+def _why_requeued(signs: Signs) -> str:
     """The state that the finished attempt would have had."""
-    told = by_reason([signs.early] if signs.early is not None else [])
+    early = signs.early
+    told = by_reason([early] if early is not None else [])
     if told:
         return told
     if signs.last is not None and signs.last.get("Reason", "").startswith("launch_failed_requeued"):
         return "LAUNCH_FAILED"
-    told = {"node": "NODE_FAIL", "preemption": "PREEMPTED", "requeue": "REQUEUED", "person": "REQUEUED"}
-    word = told.get(signs.output or "") or base_state(signs.accounting) or _by_code(signs)
+    meant = {"node": "NODE_FAIL", "preemption": "PREEMPTED", "requeue": "REQUEUED", "person": "REQUEUED"}
+    word = meant.get(signs.output or "") or base_state(signs.accounting) or _by_code(signs)
     if word:
         return word
     if signs.killer == "prolog":
@@ -117,7 +132,7 @@ def _why_requeued(signs):
     return "REQUEUED"
 
 
-def cancelled(text, job_id):
+def cancelled(text: bytes, job_id: str) -> str:
     """Why the batch script's output says the job was ended from outside: "person", "time", "node", "preemption",
     "requeue", "other"; "" where it does not. The STEP line is no such sign: srun prints it for its own kills too."""
     line = rb"\*\*\* JOB %s ON \S+ CANCELLED AT \S+(?: DUE TO ([^*\n]*?))? \*\*\*" % job_id.encode()
@@ -135,7 +150,7 @@ def cancelled(text, job_id):
 KILL_WINDOW = 120  # seconds before a job's end in which a request to kill it may have caused that
 
 
-def killer_in_log(path, job_id, ended):
+def killer_in_log(path: str, job_id: str, ended: Optional[float]) -> Optional[str]:
     """What slurmctld's log says of the job's end: see Signs.killer."""
     try:
         with open(path, "rb") as log:

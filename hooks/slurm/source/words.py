@@ -3,13 +3,16 @@
 import itertools
 import re
 import time
+from typing import List, Optional, Tuple
 
 NOTHING = ("", "(null)", "None", "N/A", "Unknown", "n/a")
+LIVE = {"PENDING", "RUNNING", "CONFIGURING", "SUSPENDED", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT",
+        "RESIZING", "SIGNALING", "STAGE_OUT", "STOPPED", "POWER_UP_NODE"}  # fmt: skip
 
 
-def hosts(hostlist, limit=100000):
+def hosts(hostlist: Optional[str], limit: int = 100000) -> List[str]:
     """The hosts of a Slurm host list such as `gpu[01-03,7],login`, in order, at most `limit`."""
-    names = []
+    names: List[str] = []
     for part in re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", hostlist or ""):
         expanded = [""]
         for text, ranges in re.findall(r"([^\[\]]+)|\[([^\]]*)\]", part):
@@ -20,8 +23,8 @@ def hosts(hostlist, limit=100000):
     return names[:limit]
 
 
-def _numbers(ranges, limit):
-    numbers = []
+def _numbers(ranges: str, limit: int) -> List[str]:
+    numbers: List[str] = []
     for part in ranges.split(","):
         low, _, high = part.partition("-")
         if whole(low) is not None and whole(high) is not None:
@@ -32,31 +35,33 @@ def _numbers(ranges, limit):
     return numbers
 
 
-def whole(text):
+def whole(text: Optional[str]) -> Optional[int]:
     """The number that the text is in ASCII digits, of at most 18; None for anything else."""
-    return int(text) if re.match(r"[0-9]{1,18}\Z", text or "") else None
+    return int(text) if text and re.match(r"[0-9]{1,18}\Z", text) else None
 
 
 LATEST = 1 << 36  # seconds since 1970 that every clock's functions still take
 
 
-def epoch(text):
+def epoch(text: Optional[str]) -> Optional[float]:
     """Seconds since 1970 of Slurm's local `2026-11-30T08:16:12` or of a plain number; None for `Unknown`."""
     if not text or text in NOTHING:
         return None
-    if whole(text) is not None:
-        return float(text) if 0 < whole(text) < LATEST else None
+    number = whole(text)
+    if number is not None:
+        return float(number) if 0 < number < LATEST else None
     try:
         return time.mktime(time.strptime(text[:19], "%Y-%m-%dT%H:%M:%S"))
     except (ValueError, OverflowError):
         return None
 
 
-def utc(seconds):
+def utc(seconds: Optional[float]) -> Optional[str]:
+    """The time that is so many seconds after 1970 began, as `2026-11-30T08:16:12Z`; None for None."""
     return None if seconds is None else time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(seconds))
 
 
-def duration(text):
+def duration(text: Optional[str]) -> Optional[int]:
     """Seconds of `[days-]hours:minutes:seconds`; None for UNLIMITED and the like."""
     found = re.match(r"^(?:(\d{1,9})-)?(?:(\d{1,9}):)?(\d{1,9}):(\d{1,9})$", text or "")
     if not found:
@@ -65,13 +70,13 @@ def duration(text):
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
-def code_and_signal(text):
+def code_and_signal(text: Optional[str]) -> Tuple[int, int]:
     """(exit code, signal) of Slurm's `143:0`; (0, 0) where there is none."""
     found = re.match(r"^(\d{1,9}):(\d{1,9})\b", text or "")
     return (int(found.group(1)), int(found.group(2))) if found else (0, 0)
 
 
-def base_state(word):
+def base_state(word: Optional[str]) -> str:
     """The state without its flags: newer versions write several words, the base state first."""
     words = re.findall(r"[A-Z_]+", (word or "").partition(" by ")[0])
     return next((w for w in words if w != "COMPLETING"), "COMPLETING" if words else "")
