@@ -13,15 +13,21 @@ import tarfile
 import threading
 import time
 import urllib.parse
+from typing import IO, Dict, List, Optional, Sequence, Tuple, Type
 
+from hooks.slurm.source.jobs import Job
 from hooks.slurm.source.leaving import VERSION
 from hooks.slurm.source.noting import note
+from hooks.slurm.source.settings import Settings
 from hooks.slurm.source.words import whole
 
 TRIES = 4
 SLOWEST = 50000  # bytes per second of a way that is still one
 LONGEST = 300  # seconds that all of a delivery may take beyond the patience with a service that is away
 SAME_END = 3  # seconds between what JobComp is told as the end and the start of EpilogSlurmctld
+
+Answer = Dict[str, object]  # what JSON holds
+Log = Tuple[str, bytes]  # its name, and its text as gzip bytes
 
 
 class Away(Exception):
@@ -47,10 +53,11 @@ class TooLong(Exception):
 class BytesReader:
     """The one method of a file that tarfile asks for."""
 
-    def __init__(self, text):
+    def __init__(self, text: bytes) -> None:
         self.text, self.at = text, 0
 
-    def read(self, size=-1):
+    def read(self, size: int = -1) -> bytes:
+        """At most so many of the bytes that come next; all of them for a negative number."""
         piece = self.text[self.at : self.at + size if size >= 0 else None]
         self.at += len(piece)
         return piece
@@ -59,26 +66,29 @@ class BytesReader:
 class Service:
     """The intake of Firstfault, over one connection that is kept."""
 
-    def __init__(self, settings, patience=120):
+    def __init__(self, settings: Settings, patience: float = 120) -> None:
         self.settings = settings
         self.url = urllib.parse.urlsplit(settings.url)
-        self.connection = None
+        self.connection: Optional[http.client.HTTPConnection] = None
         self.until = time.time() + patience
         self.over = self.until + LONGEST
-        self.clock_ahead = None  # seconds that our clock is ahead of the service's, once it has answered
+        self.clock_ahead: Optional[float] = (
+            None  # seconds that our clock is ahead of the service's, once it has answered
+        )
 
-    def __enter__(self):
+    def __enter__(self) -> "Service":
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         self.close()
 
-    def call(self, method, path, body=b"", headers=None):
+    def call(self, method: str, path: str, body: bytes = b"", headers: Optional[Dict[str, str]] = None) -> Answer:
         """The answer's JSON. Tries again with growing pauses; raises Away or Refused.
 
         A refusal is one only in the service's own words: an ingress says 404 too while the service is exchanged.
         """
-        trouble, kind = "", Away
+        trouble = ""
+        kind: Type[Away] = Away
         for attempt in range(TRIES):
             pause = 2**attempt * (0.5 + random.random())
             try:
@@ -106,7 +116,7 @@ class Service:
             time.sleep(pause)
         raise kind(trouble)
 
-    def _once(self, method, path, body, headers):
+    def _once(self, method: str, path: str, body: bytes, headers: Dict[str, str]) -> Tuple[int, Answer, int]:
         if self.connection is None:
             self.connection = self._connect()
         headers = dict(headers, Authorization="Bearer " + self.settings.token)
@@ -124,8 +134,9 @@ class Service:
             self.connection.request(method, self.url.path.rstrip("/") + path, body, headers)
             response = self.connection.getresponse()
             with contextlib.suppress(TypeError, ValueError):
-                told = email.utils.mktime_tz(email.utils.parsedate_tz(response.getheader("Date")))
-                self.clock_ahead = time.time() - told
+                told = email.utils.parsedate_tz(response.getheader("Date"))
+                if told is not None:
+                    self.clock_ahead = time.time() - email.utils.mktime_tz(told)
             text = response.read(1 << 20)
         finally:
             limit.cancel()
@@ -139,16 +150,17 @@ class Service:
         return response.status, answer if isinstance(answer, dict) else {}, whole(after) or 0
 
     @staticmethod
-    def _cut(connection):
+    def _cut(connection: http.client.HTTPConnection) -> None:
         """End what goes on, seen from another thread: whoever waits for the answer reads its end."""
         with contextlib.suppress(OSError, AttributeError):
             connection.sock.shutdown(socket.SHUT_RDWR)
 
-    def _connect(self):
+    def _connect(self) -> http.client.HTTPConnection:
         secure = self.url.scheme == "https"
         port = self.url.port or (443 if secure else 80)
         proxy = urllib.parse.urlsplit(self.settings.proxy) if self.settings.proxy else None
-        host = (proxy.hostname, proxy.port or 3128) if proxy else (self.url.hostname, port)
+        host = (proxy.hostname or "", proxy.port or 3128) if proxy else (self.url.hostname or "", port)
+        connection: http.client.HTTPConnection
         if secure:
             trust = ssl.create_default_context(cafile=self.settings.ca_file or None)
             if sys.version_info < (3, 10):  # newer ones have it so by themselves
@@ -157,17 +169,19 @@ class Service:
         else:
             connection = http.client.HTTPConnection(host[0], host[1], timeout=self.settings.timeout)
         if proxy:
-            connection.set_tunnel(self.url.hostname, port)
+            connection.set_tunnel(self.url.hostname or "", port)
         return connection
 
-    def _said(self, answer):
+    def _said(self, answer: Answer) -> str:
         """The service's own words in an answer that is no success; empty where the answer is somebody else's."""
         error = answer.get("error")
-        words = [error.get(key) for key in ("code", "message", "hint")] if isinstance(error, dict) else [None]
-        said = " ".join(words).strip() if all(isinstance(word, str) for word in words) else ""
+        words = [error.get(key) for key in ("code", "message", "hint")] if isinstance(error, dict) else []
+        texts = [word for word in words if isinstance(word, str)]
+        said = " ".join(texts).strip() if len(texts) == len(words) else ""
         return said.replace(self.settings.token, "[token]")
 
-    def close(self):
+    def close(self) -> None:
+        """Close the connection; the next call makes another one."""
         if self.connection is not None:
             self.connection.close()
         self.connection = None
@@ -176,18 +190,19 @@ class Service:
 class Report:
     """What one reporter says about one attempt of a job, ready to be sent or to wait on disk."""
 
-    def __init__(self, opening, closing, logs):
-        self.opening, self.closing, self.logs = opening, closing, logs  # two JSON bodies, [(name, gzip bytes)]
+    def __init__(self, opening: Dict[str, object], closing: Dict[str, object], logs: List[Log]) -> None:
+        self.opening, self.closing, self.logs = opening, closing, logs  # the bodies of two calls
         self.path = ""  # in the spool
 
     @classmethod
-    def about(cls, job, facts, reporter, role, logs=()):
+    def about(cls, job: Job, facts: Dict[str, object], reporter: str, role: str, logs: Sequence[Log] = ()) -> "Report":
+        """The report of this node or controller, whose name is `reporter`, on the job with these `facts`."""
         expected = 1 if job.alone else max(1, len(job.nodes))
         opening = {"schema": 1, "scheduler": "slurm", "job_id": facts["job_id"], "attempt": facts["attempt"],
                    "reporter": reporter, "role": role, "job": facts, "expected_reporters": expected}  # fmt: skip
         return cls(opening, {"reporter": reporter, "role": role, "job": facts}, list(logs))
 
-    def open(self, service):
+    def open(self, service: Service) -> str:
         """Tell the service of the incident; its id."""
         body = json.dumps(self.opening).encode()
         answer = service.call("POST", "/v1/incidents", body, {"Content-Type": "application/json"})
@@ -195,7 +210,7 @@ class Report:
             raise Away("the service answered without an incident id")
         return str(answer["id"])
 
-    def send(self, service):
+    def send(self, service: Service) -> str:
         """Open, logs, complete; sending the same report twice changes nothing at the service. Returns the id."""
         incident = self.open(service)
         for name, packed in self.logs:
@@ -209,7 +224,7 @@ class Report:
         service.call("POST", "/v1/incidents/%s/complete" % incident, body, {"Content-Type": "application/json"})
         return incident
 
-    def write(self, target):
+    def write(self, target: IO[bytes]) -> None:
         """As a tar archive: report.json, then the logs by number."""
         names = [name for name, _ in self.logs]
         described = {"opening": self.opening, "closing": self.closing, "names": names}
@@ -222,8 +237,16 @@ class Report:
                 archive.addfile(member, BytesReader(text))
 
     @classmethod
-    def read(cls, source):
+    def read(cls, source: IO[bytes]) -> "Report":
+        """What `write` has written. Raises tarfile.TarError, KeyError or ValueError for anything else."""
         with tarfile.open(fileobj=source, mode="r:") as archive:
-            described = json.loads(archive.extractfile("report.json").read().decode("utf-8"))
-            logs = [(name, archive.extractfile("logs/%d.gz" % n).read()) for n, name in enumerate(described["names"])]
+            described = json.loads(_member(archive, "report.json").decode("utf-8"))
+            logs = [(name, _member(archive, "logs/%d.gz" % n)) for n, name in enumerate(described["names"])]
         return cls(described["opening"], described["closing"], logs)
+
+
+def _member(archive: tarfile.TarFile, name: str) -> bytes:
+    found = archive.extractfile(name)
+    if found is None:
+        raise ValueError("%s is no file" % name)
+    return found.read()
