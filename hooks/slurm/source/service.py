@@ -72,9 +72,8 @@ class Service:
         self.connection: Optional[http.client.HTTPConnection] = None
         self.until = time.time() + patience
         self.over = self.until + LONGEST
-        self.clock_ahead: Optional[float] = (
-            None  # seconds that our clock is ahead of the service's, once it has answered
-        )
+        # seconds that our clock is ahead of the service's, once it has answered
+        self.clock_ahead: Optional[float] = None
 
     def __enter__(self) -> "Service":
         return self

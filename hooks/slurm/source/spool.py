@@ -8,9 +8,25 @@ import re
 import stat
 import tarfile
 import time
+from typing import IO, TYPE_CHECKING, List, Match, Optional, Tuple
 
+from hooks.slurm.source.jobs import Job
 from hooks.slurm.source.noting import note, user_name
 from hooks.slurm.source.service import SAME_END, Away, InBetween, Refused, Report, Service, TooLong
+from hooks.slurm.source.settings import Settings
+
+if TYPE_CHECKING:
+    from typing import TypedDict
+
+    class Word(TypedDict):
+        """JobComp's word about one attempt, as JSON: its state, three times in seconds since 1970, and `code:signal`."""
+
+        state: str
+        submitted: Optional[float]
+        started: Optional[float]
+        ended: Optional[float]
+        exit_code: str
+
 
 UNFINISHED = 3600  # seconds after which nobody writes a report's file any more
 
@@ -18,11 +34,11 @@ UNFINISHED = 3600  # seconds after which nobody writes a report's file any more
 class Spool:
     """Reports that wait for the service, and JobComp's words for the controller's worker: one folder for each user."""
 
-    def __init__(self, settings):
+    def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.folder = os.path.join(settings.spool, user_name())
 
-    def prepare(self):
+    def prepare(self) -> "Spool":
         """Make the folder; raises OSError where it is not ours alone."""
         if not os.path.isdir(self.settings.spool):
             os.makedirs(self.settings.spool)
@@ -35,7 +51,7 @@ class Spool:
                 raise PermissionError("%s must be a folder of %s with mode 0700" % (folder, user_name()))
         return self
 
-    def prepare_or_none(self):
+    def prepare_or_none(self) -> "Optional[Spool]":
         """The same, or None where there can be no spool."""
         try:
             return self.prepare()
@@ -44,15 +60,16 @@ class Spool:
             return None
 
     @property
-    def lock(self):
+    def lock(self) -> str:
+        """The file on which those wait that want to ask Slurm."""
         return os.path.join(self.folder, "slurm.lock")
 
-    def put(self, report):
+    def put(self, report: Report) -> None:
         """Keep the report for later, and the folder within its size and age."""
         self.hold(report).close()
         self.tidy()
 
-    def hold(self, report):
+    def hold(self, report: Report) -> IO[bytes]:
         """The report's file, which nobody else delivers before it is closed. Raises OSError."""
         name = "%020d-%s-%d.report" % (time.time() * 1e6, report.opening["job_id"], os.getpid())
         path = os.path.join(self.folder, name)
@@ -71,7 +88,7 @@ class Spool:
         report.path = path
         return target
 
-    def tidy(self):
+    def tidy(self) -> None:
         """Keep the folder within its size and age, without what was never finished."""
         for name in os.listdir(self.folder):
             path = os.path.join(self.folder, name)
@@ -89,12 +106,12 @@ class Spool:
                 break
             total -= facts.st_size
 
-    def waiting(self):
+    def waiting(self) -> List[str]:
         """Paths of the reports, the oldest first."""
         names = sorted(name for name in os.listdir(self.folder) if name.endswith(".report"))
         return [os.path.join(self.folder, name) for name in names]
 
-    def flush(self, service):
+    def flush(self, service: Service) -> Tuple[int, int]:
         """Deliver what waits, each report by one process. Returns (delivered, still waiting)."""
         delivered, stopped = 0, 0
         for path in self.waiting():
@@ -123,18 +140,15 @@ class Spool:
                 self._drop(path, "%s: %s" % (type(why).__name__, why))
         return delivered, len(self.waiting())
 
-    def _too_old(self, facts):
+    def _too_old(self, facts: os.stat_result) -> bool:
         return time.time() - facts.st_mtime > self.settings.spool_age
 
-    def _drop(self, path, why):
+    def _drop(self, path: str, why: str) -> None:
         with contextlib.suppress(OSError):
             os.unlink(path)
         note("dropped the report %s: %s" % (os.path.basename(path), why))
 
-    def _ending(self, job_id, kind):
-        return os.path.join(self.folder, "endings", "%s.%s" % (job_id, kind))
-
-    def put_ending(self, job, word):
+    def put_ending(self, job: Job, word: "Word") -> None:
         """Leave JobComp's word for the controller's worker: a requeued job has one for each of its attempts."""
         path = self._ending(job.id, "%.6f.word" % job.hook_began)
         part = "%s.%d" % (path, os.getpid())
@@ -142,17 +156,17 @@ class Spool:
             json.dump(word, target)
         os.rename(part, path)
 
-    def ending(self, job):
+    def ending(self, job: Job) -> "Optional[Word]":
         """JobComp's word about the attempt whose EpilogSlurmctld this is, or None where it has not come yet.
 
         Slurm runs both once for each attempt, in the attempts' order, about when it ends.
         """
-        words = []
+        told: "List[Tuple[float, Word]]" = []
         for found in self._endings(r"%s\.(\d+\.\d+)\.word\Z" % re.escape(job.id)):
             with contextlib.suppress(OSError, ValueError):
                 with open(os.path.join(self.folder, "endings", found.group()), encoding="utf-8") as source:
-                    words.append((float(found.group(1)), json.load(source)))
-        words = [word for _, word in sorted(words, key=lambda word: word[0])]
+                    told.append((float(found.group(1)), json.load(source)))
+        words = [word for _, word in sorted(told, key=lambda word: word[0])]
         for began in sorted({job.hook_began, *(began for began, _ in self.runs(job))}):
             fit = next((word for word in words if _fits(word, began)), None)
             if began == job.hook_began:
@@ -161,7 +175,7 @@ class Spool:
                 words.remove(fit)
         return None
 
-    def note_run(self, job):
+    def note_run(self, job: Job) -> None:
         """Leave word that the job's hook has run, for those that run for its other attempts; clear away what is old."""
         folder, now = os.path.join(self.folder, "endings"), time.time()
         swept = os.path.join(folder, "swept")
@@ -176,38 +190,38 @@ class Spool:
         with open(self._ending(job.id, "%.6f.%s.%s.run" % (job.hook_began, count, self._place(job))), "w"):
             pass
 
-    def runs(self, job):
+    def runs(self, job: Job) -> List[Tuple[float, Optional[int]]]:
         """(when it began, the restarts that it was told or None) of each other run of this hook for the job that left word."""
         pattern = r"%s\.(\d+\.\d+)\.(\d+|-)\.%s\.run\Z" % (re.escape(job.id), re.escape(self._place(job)))
         runs = [(float(found.group(1)), found.group(2)) for found in self._endings(pattern)]
         own = round(job.hook_began, 6)
         return [(began, int(count) if count != "-" else None) for began, count in runs if began != own]
 
-    def in_charge(self, job_id, since):
+    def in_charge(self, job_id: str, since: float) -> bool:
         """Whether EpilogSlurmctld's worker began on the job since then."""
         pattern = r"%s\.(\d+\.\d+)\.(?:\d+|-)\.@controller\.run\Z" % re.escape(job_id)
         return any(float(found.group(1)) >= since for found in self._endings(pattern))
 
     @staticmethod
-    def _place(job):
+    def _place(job: Job) -> str:
         """Several nodes may be one machine."""
         return re.sub(r"[^A-Za-z0-9._-]", "_", job.node) if job.role == "node" else "@controller"
 
-    def _ending(self, job_id, kind):
+    def _ending(self, job_id: str, kind: str) -> str:
         return os.path.join(self.folder, "endings", "%s.%s" % (job_id, kind))
 
-    def _endings(self, pattern):
+    def _endings(self, pattern: str) -> List[Match[str]]:
         with contextlib.suppress(OSError):
             return list(filter(None, map(re.compile(pattern).match, os.listdir(os.path.join(self.folder, "endings")))))
         return []
 
 
-def _fits(word, began):
+def _fits(word: "Word", began: float) -> bool:
     """Whether JobComp may have meant the attempt at whose end EpilogSlurmctld began then."""
     return abs((word["ended"] or began) - began) <= SAME_END and (word["started"] or began) <= began
 
 
-def deliver(report, settings, spool, patience=120):
+def deliver(report: Report, settings: Settings, spool: Optional[Spool], patience: float = 120) -> None:
     """Send the report and whatever waited, or keep it for later. Never raises for the service's sake.
 
     The report is on disk before the service is asked, so that whoever ends us meanwhile ends no report.
@@ -221,12 +235,12 @@ def deliver(report, settings, spool, patience=120):
                 lost = "the spool cannot take it: %s" % error
         with Service(settings, patience) as service:
             incident = report.send(service)
-        note("attempt %d of job %s is incident %s" % (report.opening["attempt"], job, incident))
+        note("attempt %s of job %s is incident %s" % (report.opening["attempt"], job, incident))
     except Refused as why:
         note("job %s: the service refused the report: %s" % (job, why))
     except (Away, TooLong) as why:
         note("job %s: the service is away: %s" % (job, why))
-        if held is None:
+        if spool is None or held is None:
             note("job %s: the report is lost, %s" % (job, lost))
         else:
             held.close()
@@ -239,7 +253,8 @@ def deliver(report, settings, spool, patience=120):
     flush_quietly(settings, spool)
 
 
-def flush_quietly(settings, spool):
+def flush_quietly(settings: Settings, spool: Optional[Spool]) -> None:
+    """Deliver what waits, where there is anything and the service takes it."""
     with contextlib.suppress(OSError, TooLong):
         if spool is not None and spool.waiting():
             with Service(settings) as service:
