@@ -7,23 +7,33 @@ import random
 import signal
 import sys
 import time
+from typing import TYPE_CHECKING, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from hooks.slurm.source.asking import Account, Slurm
 from hooks.slurm.source.evidence import Evidence
 from hooks.slurm.source.finding import step_patterns
-from hooks.slurm.source.jobs import Attempt, Job
+from hooks.slurm.source.jobs import Attempt, Job, OtherRuns, View
 from hooks.slurm.source.logs import log_name
 from hooks.slurm.source.node import slurmctld_lines
 from hooks.slurm.source.noting import log_to, note
 from hooks.slurm.source.redaction import Redaction
-from hooks.slurm.source.service import Away, Refused, Report, Service, TooLong
+from hooks.slurm.source.service import Away, Log, Refused, Report, Service, TooLong
 from hooks.slurm.source.settings import BadSettings, Settings, default_config
 from hooks.slurm.source.spool import Spool, deliver, flush_quietly
 from hooks.slurm.source.verdict import Signs, cancelled, judge, killer_in_log
 from hooks.slurm.source.words import base_state
 
+if TYPE_CHECKING:
+    from hooks.slurm.source.spool import Word
 
-def watch(slurm, job, settings, last=None, each=lambda view: None):
+
+def watch(
+    slurm: Slurm,
+    job: Job,
+    settings: Settings,
+    last: Optional[View] = None,
+    each: Callable[[Optional[View]], None] = lambda view: None,
+) -> Optional[View]:
     """The job's View when it has settled, or the latest one when `wait` is over; None where Slurm knows nothing.
 
     Slurm says COMPLETING until the last hook of the last node has ended. The pauses grow, differ from node to node,
@@ -44,7 +54,7 @@ def watch(slurm, job, settings, last=None, each=lambda view: None):
         pause = min(pause * 1.5, 15)
 
 
-def decide(signs, job, slurm, settings):
+def decide(signs: Signs, job: Job, slurm: Slurm, settings: Settings) -> Tuple[str, str, str]:
     """judge(), after asking what only an undecided ending needs."""
     now = time.time()
     if signs.undecided(now):
@@ -53,7 +63,7 @@ def decide(signs, job, slurm, settings):
     return judge(signs, now, settings.report_preempted, settings.report_failed_steps)
 
 
-def others_of(job, spool):
+def others_of(job: Job, spool: Optional[Spool]) -> OtherRuns:
     """What tells of the hook's runs for the job's other attempts, once it has told of this one."""
     with contextlib.suppress(OSError):
         if spool is not None:
@@ -63,10 +73,10 @@ def others_of(job, spool):
     return lambda: ()
 
 
-def work_for_node(settings, spool, env):
+def work_for_node(settings: Settings, spool: Optional[Spool], env: Dict[str, str]) -> None:
     """Epilog: this node's logs and facts. What a requeue would overwrite is read before the verdict is known."""
     job = Job(env, "node")
-    slurm = Slurm(settings, spool and spool.lock, Attempt(job, others_of(job, spool)))
+    slurm = Slurm(settings, spool.lock if spool else None, Attempt(job, others_of(job, spool)))
     if not job.leads:
         time.sleep(random.random() * min(5.0, len(job.nodes) / 100.0))
     first = slurm.show(job.id)
@@ -101,28 +111,37 @@ def work_for_node(settings, spool, env):
     deliver(Report.about(job, facts, job.node, "node", logs), settings, spool)
 
 
-def work_for_controller(settings, spool, env, role="controller", word=None):
+def work_for_controller(
+    settings: Settings,
+    spool: Optional[Spool],
+    env: Dict[str, str],
+    role: str = "controller",
+    word: "Optional[Word]" = None,
+) -> None:
     """EpilogSlurmctld or JobComp: the scheduler's facts, at once where JobComp gave its word, and when settled."""
     job, began = Job(env, role), time.time()
     attempt = Attempt(job, others_of(job, spool if role == "controller" else None))
-    slurm, redact = Slurm(settings, spool and spool.lock, attempt), Redaction(settings.token)
-    signs, told = Signs(exit_code=job.exit_code), []
+    slurm, redact = Slurm(settings, spool.lock if spool else None, attempt), Redaction(settings.token)
+    signs = Signs(exit_code=job.exit_code)
+    told: List[Tuple[str, str, str]] = []
 
-    def report(state, reason, logs=(), more=()):
-        facts = dict(job.facts(state, reason), **dict(more))
+    def report(
+        state: str, reason: str, logs: Sequence[Log] = (), more: Optional[Mapping[str, object]] = None
+    ) -> Report:
+        facts = dict(job.facts(state, reason), **(more or {}))
         return Report.about(job, redact.words(facts), reporter(), "controller", logs)
 
-    def reporter():
+    def reporter() -> str:
         return job.host + ("+" + job.component if job.component not in ("", "0") else "")
 
-    def controllers_logs(account):
+    def controllers_logs(account: Account) -> List[Log]:
         log = slurmctld_lines(settings.controller_log, job, settings.file_bytes) if settings.controller_log else b""
         texts = {"slurmctld.log": log, "sacct.txt": account.table()[: settings.file_bytes]}
         return [
             (log_name(name, "", reporter()), gzip.compress(redact(text), 6)) for name, text in texts.items() if text
         ]
 
-    def each(view):
+    def each(view: Optional[View]) -> None:
         signs.first, signs.last = signs.first or view, view or signs.last
         given = word or (spool and spool.ending(job))
         if given:
@@ -160,11 +179,13 @@ def work_for_controller(settings, spool, env, role="controller", word=None):
         flush_quietly(settings, spool)
 
 
-def work_for_jobcomp(settings, spool, env):
+def work_for_jobcomp(settings: Settings, spool: Optional[Spool], env: Dict[str, str]) -> None:
     """JobComp: leave the word to EpilogSlurmctld's worker, or do its work where the site has no such hook."""
     job, began = Job(env, "jobcomp"), time.time()
-    word = {"state": env["JOBSTATE"], "submitted": job.submitted, "started": job.started, "ended": job.ended,
-            "exit_code": job.exit_code}  # fmt: skip
+    word: "Word" = {
+        "state": env["JOBSTATE"], "submitted": job.submitted, "started": job.started, "ended": job.ended,
+        "exit_code": job.exit_code,
+    }  # fmt: skip
     if spool is not None:
         try:
             spool.put_ending(job, word)
@@ -177,9 +198,11 @@ def work_for_jobcomp(settings, spool, env):
         work_for_controller(settings, spool, env, "jobcomp", word)
 
 
-def work(role):
+def work(role: str) -> None:
     """The detached part, from settings to delivery. Whatever goes wrong ends up in the log and nowhere else."""
-    env, settings, spool = dict(os.environ), None, None
+    env = dict(os.environ)
+    settings: Optional[Settings] = None
+    spool: Optional[Spool] = None
     os.chdir("/")
     os.umask(0o077)
     with contextlib.suppress(OSError):
@@ -190,7 +213,9 @@ def work(role):
         signal.signal(signal.SIGALRM, too_long)
         signal.setitimer(signal.ITIMER_REAL, settings.wait + OVERTIME, OVERTIME)
         spool = Spool(settings).prepare_or_none()
-        workers = {"node": work_for_node, "controller": work_for_controller, "jobcomp": work_for_jobcomp}
+        workers: Dict[str, Callable[[Settings, Optional[Spool], Dict[str, str]], None]] = {
+            "node": work_for_node, "controller": work_for_controller, "jobcomp": work_for_jobcomp
+        }  # fmt: skip
         if role in workers:
             workers[role](settings, spool, env)
         else:
@@ -199,7 +224,8 @@ def work(role):
         note(str(error))
     except TooLong as why:
         note("gave up: %s" % why)
-        last_words(settings, spool, env, role)
+        if settings is not None:
+            last_words(settings, spool, env, role)
     except Exception as error:
         where = sys.exc_info()[2]
         while where is not None and where.tb_next is not None:
@@ -210,11 +236,12 @@ def work(role):
 OVERTIME = 600  # seconds beyond `wait` that a worker may take
 
 
-def too_long(*_):
+def too_long(*_: object) -> None:
+    """What SIGALRM does: raises TooLong."""
     raise TooLong("it took too long")
 
 
-def last_words(settings, spool, env, role):
+def last_words(settings: Settings, spool: Optional[Spool], env: Mapping[str, str], role: str) -> None:
     """Leave in the spool what the hook's environment alone tells, where that is a failure."""
     job = Job(env, role)
     signs = Signs(jobcomp=env.get("JOBSTATE", "") if role == "jobcomp" else "", exit_code=job.exit_code)
