@@ -3,18 +3,18 @@
 import contextlib
 import fcntl
 import os
-import re
 import resource
 import signal
 import stat
 import subprocess
 import sys
 import time
+from typing import List, Optional, Sequence, Tuple
 
 from hooks.slurm.source.asking import Slurm
 from hooks.slurm.source.evidence import Evidence
 from hooks.slurm.source.finding import step_patterns
-from hooks.slurm.source.jobs import Job
+from hooks.slurm.source.jobs import Job, View
 from hooks.slurm.source.logs import log_name
 from hooks.slurm.source.service import Report
 from hooks.slurm.source.settings import Settings
@@ -35,22 +35,23 @@ MOST_DELAY = 30  # seconds that a failed command may end later
 GRACE = 3  # seconds in which the other ranks of a node may tell how they ended
 
 
-def job_of(view):
+def job_of(view: View) -> Job:
     """The Job of Slurm's own record, for one who is not called by Slurm and reports alone."""
-    user = re.match(r"([^(]*)(?:\((\d+)\))?", view.text("UserId"))
-    group = re.match(r"[^(]*(?:\((\d+)\))?", view.text("GroupId"))
-    named = {"ID": view["JobId"], "USER": user.group(1), "UID": user.group(2), "GID": group.group(1),
+    user, _, uid = view.text("UserId").partition("(")
+    gid = view.text("GroupId").partition("(")[2]
+    named = {"ID": view["JobId"], "USER": user, "UID": uid.partition(")")[0], "GID": gid.partition(")")[0],
              "NODELIST": view.text("NodeList"), "WORK_DIR": view.text("WorkDir"), "STDOUT": view.text("StdOut"),
              "STDERR": view.text("StdErr")}  # fmt: skip
-    job = Job({"SLURM_JOB_" + name: value or "" for name, value in named.items()}, "node")
+    job = Job({"SLURM_JOB_" + name: value for name, value in named.items()}, "node")
     job.alone = True
     return job
 
 
-def follow(settings, spool, job_id):
+def follow(settings: Settings, spool: Optional[Spool], job_id: str) -> int:
     """Wait for the job's end and report each attempt that failed. Returns 0 where none did, 1 else."""
-    slurm = Slurm(settings, spool and spool.lock)
-    pause, silent, seen, failed = 2, 0, None, False
+    slurm = Slurm(settings, spool.lock if spool else None)
+    pause, silent, failed = 2.0, 0, False
+    seen: Optional[View] = None
     while silent < (8 if seen else 3):
         view = slurm.show(job_id)
         silent = 0 if view else silent + 1
@@ -64,7 +65,7 @@ def follow(settings, spool, job_id):
     raise ValueError("Slurm knows no job %s" % job_id)
 
 
-def report_as_user(settings, spool, slurm, view, first):
+def report_as_user(settings: Settings, spool: Optional[Spool], slurm: Slurm, view: View, first: View) -> bool:
     """Whether the attempt failed, once that is reported."""
     job, requeued = job_of(view), view.requeued(time.time())
     job.learn(view, requeued)
@@ -79,22 +80,37 @@ def report_as_user(settings, spool, slurm, view, first):
     return verdict == "failure"
 
 
-def send_evidence(settings, spool, evidence, job, state, reason, patience=120):
+def send_evidence(
+    settings: Settings,
+    spool: Optional[Spool],
+    evidence: Evidence,
+    job: Job,
+    state: str,
+    reason: str,
+    patience: float = 120,
+) -> None:
+    """Report the job with what was found of it, which waits in the spool when the service is away for `patience` seconds."""
     logs = [(name, packed) for name, (_, packed) in evidence.packed.items()]
     facts = evidence.facts(state, reason)
     deliver(Report.about(job, facts, job.host, "node", logs), settings, spool, patience)
 
 
-def wrap(config, command):
+def wrap(config: str, command: Sequence[str]) -> int:
     """Run the command, and tell of its failure before ending as it did. Whatever goes wrong here is one line on stderr."""
-    stopped, early, running = [], [], []
+    stopped: List[int] = []
+    early: List[int] = []
+    running: "List[subprocess.Popen[bytes]]" = []
     witness = Witness()
 
-    def arrived(number, _):
-        stopped.extend([number] if number in STOPPING else [])
+    def arrived(number: int, _: object) -> None:
+        if number in STOPPING:
+            stopped.append(number)
         if number not in FORWARDED:
             return
-        early.append(number) if not running else witness.saw(number) or running[0].send_signal(number)
+        if not running:
+            early.append(number)
+        elif not witness.saw(number):
+            running[0].send_signal(number)
 
     for number in set(range(1, signal.NSIG)) - LEFT_ALONE:
         with contextlib.suppress(OSError, ValueError):
@@ -131,12 +147,12 @@ class Witness:
     """A process beside the command that waits for its end: a signal that has ended it was sent to the command as well, as
     Slurm and a terminal do, and one that has not was meant for the wrapper alone."""
 
-    def __init__(self):
-        self.pid = None
+    def __init__(self) -> None:
+        self.pid: Optional[int] = None
         with contextlib.suppress(OSError):
             self._start()
 
-    def _start(self):
+    def _start(self) -> None:
         ends, self.held = os.pipe()
         self.pid = os.fork()
         if not self.pid:
@@ -150,7 +166,7 @@ class Witness:
             os._exit(0)
         os.close(ends)
 
-    def saw(self, number):
+    def saw(self, number: int) -> bool:
         """Whether the signal was sent to others as well."""
         if self.pid is None:
             return True
@@ -163,7 +179,8 @@ class Witness:
                 return True
         return False
 
-    def close(self):
+    def close(self) -> None:
+        """End the process."""
         if self.pid is not None:
             with contextlib.suppress(OSError):
                 os.close(self.held)
@@ -172,7 +189,7 @@ class Witness:
         self.pid = None
 
 
-def report_command(config, status, pid, stopped):
+def report_command(config: str, status: int, pid: int, stopped: bool) -> None:
     """Report for the first of a node's ranks that failed; those that fail meanwhile leave it how they ended.
 
     Where the command was told to stop, or its job is being ended, it is no failure unless Slurm's reason says so.
@@ -223,13 +240,13 @@ def report_command(config, status, pid, stopped):
     )
 
 
-def told_together(path, line):
+def told_together(path: Optional[str], line: Optional[str]) -> Tuple[Optional[int], bool]:
     """(descriptor of the file in which a node's ranks tell how they ended, whether this one reports), once it has its line.
 
     Who reports holds the file's lock until it reads the lines, so that who comes later than that reports anew, with all of
     them. (None, True) for one that is alone, or where somebody else has laid something there.
     """
-    if not path:
+    if not path or not line:
         return None, True
     told = None
     try:
