@@ -8,6 +8,7 @@ import os
 import socket
 import sys
 import time
+from typing import Any, Dict, List, Sequence
 
 from hooks.slurm.source.asking import Slurm
 from hooks.slurm.source.by_user import follow, wrap
@@ -16,14 +17,15 @@ from hooks.slurm.source.leaving import VERSION, called_by_slurm
 from hooks.slurm.source.logs import log_name, open_log
 from hooks.slurm.source.noting import log_to, user_name
 from hooks.slurm.source.redaction import Redaction
-from hooks.slurm.source.service import Away, Refused, Report, Service, Unknown
+from hooks.slurm.source.service import Away, Log, Refused, Report, Service, Unknown
 from hooks.slurm.source.settings import BadSettings, Settings, default_config
 from hooks.slurm.source.spool import Spool
 from hooks.slurm.source.trimming import trim
 from hooks.slurm.source.workers import work
 
 
-def main(arguments):
+def main(arguments: Sequence[str]) -> int:
+    """What a person typed. Returns the status with which to end: 0 where it is done, 2 for a command that is none."""
     parser = argparse.ArgumentParser(
         prog="firstfault-hook",
         description="Firstfault's Slurm hook. Slurm runs it without arguments; see docs/slurm.md.",
@@ -78,14 +80,17 @@ def main(arguments):
     return 1
 
 
-def tell(trouble):
+def tell(trouble: object) -> None:
     """Say it to whoever typed the command, which may be one of `firstfault`."""
     print("%s: %s" % (os.environ.get("FIRSTFAULT_NAME") or "firstfault-hook", trouble), file=sys.stderr)
 
 
-def replay(settings, folder):
-    """Send a recorded job through trimming, redaction and delivery as if it had just failed here."""
-    facts = {}
+def replay(settings: Settings, folder: str) -> int:
+    """Send a recorded job through trimming, redaction and delivery as if it had just failed here; returns 0.
+
+    Raises ValueError where no logs can be read, and what Service.call and reading a file raise.
+    """
+    facts: Dict[str, Any] = {}  # as whoever wrote the file has it
     with contextlib.suppress(FileNotFoundError):
         with open(os.path.join(folder, "job.json"), encoding="utf-8") as source:
             facts = json.load(source)
@@ -96,7 +101,8 @@ def replay(settings, folder):
     paths = sorted(os.path.join(top, name) for top, _, names in os.walk(root) for name in names)
     if not paths:
         raise ValueError("%s has no logs" % root)
-    redact, logs, over = Redaction(settings.token), [], time.time() + settings.scan_time
+    redact, over = Redaction(settings.token), time.time() + settings.scan_time
+    logs: List[Log] = []
     for done, path in enumerate(paths):
         try:
             log, found = open_log(path, None, None)
@@ -126,11 +132,11 @@ def replay(settings, folder):
 MOST_CLOCK_ERROR = 10  # seconds
 
 
-def check(settings):
+def check(settings: Settings) -> int:
     """Print what stands in the way of reporting, one line each; 1 where something does."""
-    wrong = []
+    wrong: List[str] = []
 
-    def say(good, text):
+    def say(good: bool, text: str) -> None:
         print(("ok    " if good else "WRONG ") + text)
         wrong.extend([] if good else [text])
 
