@@ -7,7 +7,9 @@ import os
 import re
 import shlex
 import time
+from typing import Dict, Iterable, Iterator, List, Mapping, Optional, Pattern, Sequence, Set, Tuple, Union
 
+from hooks.slurm.source.jobs import Job
 from hooks.slurm.source.words import whole
 
 MOST_FILES = 4096
@@ -16,67 +18,74 @@ LOCAL_FILESYSTEMS = {"ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "jfs
 
 
 @contextlib.contextmanager
-def as_user(job):
+def as_user(job: Job) -> Iterator[None]:
     """Act as the job's user when we are root, so that no path leads to anything that user could not read, and an export
     that squashes root can be read. A root that may not do so reads what it can."""
-    acting, groups = os.getuid() == 0 and job.uid is not None, os.getgroups()
+    uid, groups = job.uid if os.getuid() == 0 else None, os.getgroups()
     try:
-        if acting:
+        if uid is not None:
             with contextlib.suppress(PermissionError):
-                _become(job)
+                _become(job.user, uid, job.gid if job.gid is not None else NOBODYS_GROUP)
         yield
     finally:
-        if acting:
+        if uid is not None:
             with contextlib.suppress(PermissionError):
                 os.seteuid(0)
                 os.setegid(0)
                 os.setgroups(groups)
 
 
-def _become(job):
+def _become(user: str, uid: int, gid: int) -> None:
     try:
-        os.initgroups(job.user, job.gid if job.gid is not None else 65534)
+        os.initgroups(user, gid)
     except (OSError, TypeError):
         os.setgroups([])
-    os.setegid(job.gid if job.gid is not None else 65534)
-    os.seteuid(job.uid)
+    os.setegid(gid)
+    os.seteuid(uid)
 
 
+NOBODYS_GROUP = 65534
 MOST_PATH = 4096  # characters of a path, as the kernel has it
 MOST_VARYING = 8  # parts of one name that vary
 MOST_SEARCH = 20  # seconds that one pattern's files may be looked for
 
 
+Letters = Dict[str, str]  # what each letter of a pattern stands for
+Varying = Tuple[Optional[str], Pattern[str], int, Sequence[str]]  # letter, expression, least length, other words
+
+
 class Name:
-    """A component of a path of which parts vary: text, and (letter, expression, least length, other words) for each part.
+    """A component of a path of which parts vary: text, and Varying for each part.
 
     Whatever the expression matches, it matches also when cut down to the least length.
     """
 
-    def __init__(self, pieces):
+    def __init__(self, pieces: Sequence[Union[str, Varying]]) -> None:
         self.pieces = pieces
-        self.hidden = isinstance(pieces[0], str) and pieces[0].startswith(".")
+        first = pieces[0]
+        self.hidden = isinstance(first, str) and first.startswith(".")
 
-    def match(self, name):
+    def match(self, name: str) -> Optional[Letters]:
         """What the letters stand for, the first parts being as long as can be; None where the name is another.
 
         By hand and with what has failed in mind: an expression would try all ways to share a long name among the parts.
         """
-        failed = set()
+        failed: Set[Tuple[int, int]] = set()
 
-        def rest(number, at):
+        def rest(number: int, at: int) -> Optional[Letters]:
             if number == len(self.pieces):
                 return {} if at == len(name) else None
             if (number, at) in failed:
                 return None
             piece = self.pieces[number]
+            letter: Optional[str] = None
             if isinstance(piece, str):
-                ends, letter = [at + len(piece)] if name.startswith(piece, at) else [], None
+                ends = [at + len(piece)] if name.startswith(piece, at) else []
             else:
                 letter, run, least, words = piece
-                longest = run.match(name, at).end()
+                longest = run.match(name, at)
                 ends = [at + len(word) for word in words if name.startswith(word, at)]
-                ends += range(longest, at + least - 1, -1)
+                ends += range(longest.end(), at + least - 1, -1) if longest else ()
             for end in ends:
                 found = rest(number + 1, end)
                 if found is not None:
@@ -93,7 +102,7 @@ _DIGITS, _HOST, _ANYTHING, _ONE = (
 _STEP = re.compile(r"(?:\.[0-9]*)?")
 
 
-def expand(pattern, values, wildcards=False):
+def expand(pattern: str, values: Mapping[str, str], wildcards: bool = False) -> List[Union[str, Name]]:
     """A file name pattern of Slurm as path components: text, or a Name for what varies from task to task. Raises Unfit.
 
     `values` are the letters known exactly. `%t %n %s` stand for numbers and `%N` for a host, padded as in `%2t`;
@@ -102,10 +111,11 @@ def expand(pattern, values, wildcards=False):
     if len(pattern) > MOST_PATH:
         raise Unfit("its name is too long")
     if "\\" in pattern:
-        return pattern.replace("\\", "").split("/")
-    text, varying = "", []
+        return list(pattern.replace("\\", "").split("/"))
+    text = ""
+    varying: List[Varying] = []
 
-    def hold(letter, run, least, words=()):
+    def hold(letter: Optional[str], run: Pattern[str], least: int, words: Sequence[str] = ()) -> str:
         varying.append((letter, run, least, words))
         return "\0"
 
@@ -131,22 +141,27 @@ def expand(pattern, values, wildcards=False):
             text += hold("N", _HOST, 1)
         else:
             text += "%" + width + letter
-    components, parts = [], iter(varying)
+    components: List[Union[str, Name]] = []
+    parts = iter(varying)
     for component in text.split("/"):
         if component.count("\0") > MOST_VARYING:
             raise Unfit("more than %d parts of its name vary" % MOST_VARYING)
-        pieces = [piece if piece != "\0" else next(parts) for piece in re.split("(\0)", component)]
+        pieces: List[Union[str, Varying]] = [
+            piece if piece != "\0" else next(parts) for piece in re.split("(\0)", component)
+        ]
         components.append(component if len(pieces) == 1 else Name(pieces))
     return components
 
 
-def matching(components, work_dir, denied=None):
+def matching(
+    components: Sequence[Union[str, Name]], work_dir: str, denied: Optional[Dict[str, str]] = None
+) -> List[Tuple[str, Letters]]:
     """(path, what the letters stood for) of the files that exist, at most MOST_FILES. What may not be looked at goes into
     `denied`, with the reason."""
     denied, until = {} if denied is None else denied, time.time() + MOST_SEARCH
-    found = [("/" if components[0] == "" else work_dir, {})]
+    found: List[Tuple[str, Letters]] = [("/" if components[0] == "" else work_dir, {})]
     for component in components:
-        step = []
+        step: List[Tuple[str, Letters]] = []
         for folder, letters in found:
             if isinstance(component, str):
                 step.append((os.path.join(folder, component) if component else folder, letters))
@@ -156,7 +171,7 @@ def matching(components, work_dir, denied=None):
             except (FileNotFoundError, NotADirectoryError):
                 continue
             except OSError as why:
-                denied[folder] = why.strerror
+                denied[folder] = why.strerror or str(why)
                 continue
             for name in sorted(names):
                 if time.time() > until:
@@ -169,18 +184,18 @@ def matching(components, work_dir, denied=None):
     return [(path, letters) for path, letters in found if _exists(path, denied)]
 
 
-def _exists(path, denied):
+def _exists(path: str, denied: Dict[str, str]) -> bool:
     try:
         os.lstat(path)
     except OSError as why:
         if not isinstance(why, (FileNotFoundError, NotADirectoryError)):
-            denied[path] = why.strerror
+            denied[path] = why.strerror or str(why)
         return False
     return True
 
 
-def mounts():
-    """(mount point, file system type), the longest mount point first."""
+def mounts() -> List[Tuple[str, str]]:
+    """(mount point, file system type), the longest mount point first; none where the kernel does not tell."""
     try:
         with open("/proc/self/mountinfo", encoding="utf-8", errors="replace") as table:
             rows = [line.split(" - ") for line in table]
@@ -190,11 +205,11 @@ def mounts():
     return sorted(points, key=lambda row: -len(row[0]))
 
 
-def is_local(path, table, shared_paths):
-    """Whether other nodes cannot see this file."""
+def is_local(path: str, table: Sequence[Tuple[str, str]], shared_paths: Iterable[str]) -> bool:
+    """Whether other nodes cannot see this file; `table` as of mounts()."""
     path = os.path.realpath(path)
 
-    def under(point):
+    def under(point: str) -> bool:
         return path == point or path.startswith(point.rstrip("/") + "/")
 
     if any(under(os.path.realpath(shared)) for shared in shared_paths):
@@ -202,7 +217,7 @@ def is_local(path, table, shared_paths):
     return next((kind in LOCAL_FILESYSTEMS for point, kind in table if under(point)), False)
 
 
-def ours_to_send(job, letters, local):
+def ours_to_send(job: Job, letters: Mapping[str, str], local: bool) -> bool:
     """Each file is sent by one node: its own where it is local or named after a node, else the batch host."""
     if local or job.alone:
         return True
@@ -214,7 +229,7 @@ def ours_to_send(job, letters, local):
     return job.leads
 
 
-def step_patterns(script, job):
+def step_patterns(script: str, job: Job) -> List[Tuple[str, bool]]:
     """Patterns (see Evidence.patterns) of what a batch script names: `srun -o` and `-e`, torchrun's folder of logs, error
     files and dumps. Slurm itself never tells them.
 
@@ -223,9 +238,9 @@ def step_patterns(script, job):
     known = {"SLURM_JOB_ID": job.id, "SLURM_JOBID": job.id, "SLURM_JOB_NAME": job.name, "USER": job.user,
              "SLURM_SUBMIT_DIR": job.work_dir, "PWD": job.work_dir, "SLURM_JOB_USER": job.user,
              "SLURM_ARRAY_JOB_ID": job.array_job, "SLURM_ARRAY_TASK_ID": job.array_task}  # fmt: skip
-    patterns = []
+    patterns: List[Tuple[str, bool]] = []
 
-    def fill(text):  # what grows beyond a path's length is left out, as an unknown variable is
+    def fill(text: str) -> str:  # what grows beyond a path's length is left out, as an unknown variable is
         if len(text) > MOST_PATH:
             return "$"
         text = re.sub(
@@ -233,10 +248,10 @@ def step_patterns(script, job):
         )
         return text if len(text) <= MOST_PATH else "$"
 
-    def given(option, words):
+    def given(option: Pattern[str], words: Sequence[str]) -> Iterator[str]:
         return itertools.islice(each_given(option, words), MOST_PATTERNS)
 
-    def each_given(option, words):
+    def each_given(option: Pattern[str], words: Sequence[str]) -> Iterator[str]:
         for place, word in enumerate(words):
             found = option.match(word)
             value = found and (found.group(1) or found.group(2) or (words[place + 1] if place + 1 < len(words) else ""))

@@ -4,6 +4,7 @@ import hashlib
 import os
 import re
 import stat
+from typing import Optional, Tuple
 
 from hooks.slurm.source.finding import TooOld, Unfit
 
@@ -11,7 +12,7 @@ OTHER_CLOCK = 5  # seconds that the clock of a file server or a node may be behi
 OWN_OTHER_CLOCK = 30  # the same for an output of the job's own, which Slurm empties as it begins
 
 
-def open_log(path, uid, since):
+def open_log(path: str, uid: Optional[int], since: Optional[float]) -> Tuple[int, os.stat_result]:
     """(descriptor, stat) of a regular file of this user, changed since then; whenever for None. Raises Unfit or OSError.
 
     Looked at before it is opened, because opening a device can already do something, and again after.
@@ -27,7 +28,7 @@ def open_log(path, uid, since):
     return log, facts
 
 
-def _must_be_log(facts, uid, since):
+def _must_be_log(facts: os.stat_result, uid: Optional[int], since: Optional[float]) -> None:
     if not stat.S_ISREG(facts.st_mode):
         raise Unfit("not a regular file")
     if uid is not None and facts.st_uid != uid:
@@ -36,7 +37,7 @@ def _must_be_log(facts, uid, since):
         raise TooOld("not written since the job began")
 
 
-def log_name(path, work_dir, node):
+def log_name(path: str, work_dir: str, node: str) -> str:
     """The log's name at the service: its path inside the job's folder, under the node's name where it is local."""
     inside = os.path.normpath(path)
     root = os.path.normpath(work_dir or "/").rstrip("/") + "/"
