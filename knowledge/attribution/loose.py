@@ -68,12 +68,16 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
         hits = [hit for hit in loose if hit.signature.role is role]
         if not hits:
             continue
-        cause = Counter(hit.signature.cause for hit in hits).most_common(1)[0][0]
-        same = [hit for hit in hits if hit.signature.cause == cause]
-        hosts = list(dict.fromkeys(host for hit in same if (host := hit.captures.get("host") or _host_of(view, hit))))
+        causes = {hit.signature.cause for hit in hits}
+        deeper = [hit for hit in hits if not hit.signature.explained_by & (causes - {hit.signature.cause})] or hits
+        cause = Counter(hit.signature.cause for hit in deeper).most_common(1)[0][0]
+        same = [hit for hit in deeper if hit.signature.cause == cause]
+        told = [hit for hit in hits if hit.signature.cause == cause or cause in hit.signature.explained_by]
+        named = {host for hit in told if (host := hit.captures.get("host"))}
+        hosts = list(dict.fromkeys(host for hit in told if (host := hit.captures.get("host") or _host_of(view, hit))))
         yield Hypothesis(
             cause=cause, score=score, reason="lines of this kind stand in the logs, without telling whose they are",
-            hosts=hosts if len(hosts) == 1 and len(view.hosts) > 1 else [],
+            hosts=hosts if len(hosts) == 1 and (named or len(view.hosts) > 1) else [],
             proofs=[Proof(hit.place, Role.ROOT if role is SignatureRole.ROOT else Role.CASCADE, hit.signature.id) for hit in same[:3]],
             signature=same[0].signature, captures=same[0].captures, whole_job=True,
             missing=["Which rank or host these lines belong to: one log file a rank, or `srun --label`, or NCCL_DEBUG=INFO from the start."],
