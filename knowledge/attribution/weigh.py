@@ -54,6 +54,9 @@ _VAGUE = (
 )  # fmt: skip
 """Causes that say how it ended rather than why: another cause near them, that says why, explains them."""
 
+_STALLS = ("rank-hang", "straggler", "slow-checkpoint", "slow-preprocessing")
+"""Causes that say who was slow or stood still, which storage that does not answer would explain."""
+
 _OWN = ("own_errors", "hardware", "named")
 """Kinds of reasoning that show where it failed, rather than how it went on."""
 
@@ -126,11 +129,26 @@ def _confirmed(view: CaseView, one: Hypothesis) -> list[Hypothesis]:
         one.proofs.extend(Proof(hit.place, Role.CONFIRMATION, hit.signature.id) for hit in same[:2])
     symptoms = [one.signature, *(hit.signature for hit in same if hit.place.host in one.hosts)]
     explaining = {cause for symptom in symptoms if symptom for cause in symptom.explained_by}
+    explaining |= {"storage-io-error"} if one.cause in _STALLS else set()
     explaining -= {hit.signature.cause for hit in view.case.hits if _asserts(hit)}
     deeper = [hit for hit in lines if hit.signature.cause in explaining and _near_host(view, hit, one)]
     peer = one.captures.get("peer")
     deeper += [hit for hit in view.case.hits if peer and hit.captures.get("peer") == peer and _adds(hit, explaining)]
+    deeper = [hit for hit in deeper if not _over(view, hit)]
+    if not one.hosts and len({hit.place.host for hit in deeper}) > 1 and one.cause in _STALLS:
+        return []  # several nodes wait for storage: nothing tells which of them held up the job
     return [_deeper(view, one, deeper[0])] if deeper else []
+
+
+def _over(view: CaseView, hit: Hit) -> bool:
+    """Whether the node said later that what it told of was over."""
+    return any(
+        other.signature.role is SignatureRole.NOISE
+        and other.signature.cause == hit.signature.cause
+        and other.place.source == hit.place.source
+        and other.place.order > hit.place.order
+        for other in view.case.hits
+    )
 
 
 def _asserts(hit: Hit) -> bool:

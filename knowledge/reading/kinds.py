@@ -9,11 +9,13 @@ from collections.abc import Sequence
 from knowledge.reading.bundle import Source
 from knowledge.reading.prefixes import Habits
 from knowledge.reading.syslog import is_journal, is_kernel_line
+from knowledge.reading.wrapped import unwrap
 from knowledge.signature import SourceKind
 
 _KERNEL = re.compile(
     r"^\[ *\+?\d+\.\d+\] |^\[[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]+ \d{4}\] |^[A-Z][a-z]{2} +\d+ [\d:]+ \S+ kernel: |^<\d>\["
 )
+_KMSG = re.compile(r"^\d{1,3},\d+,\d+,[^;]*;")  # a record of /dev/kmsg
 _KUBERNETES = re.compile(r"^NAMESPACE +NAME|^NAME +READY|^LAST SEEN +TYPE|^Events:|^  Type +Reason|^Name: +\S+$")
 _SLURMCTLD = re.compile(
     r"^\[\d{4}-\d\d-\d\dT[\d:.]+\] (?:sched|error|debug|_slurm|job|node|Resending|slurmctld|update_node|cleanup|backfill|preempt)"
@@ -28,8 +30,13 @@ def recognise(source: Source, lines: Sequence[str], ranks: Counter[int], habits:
     if total:
         if sum(line[0] in _CAPITALS_AND_BRACKETS and bool(_KERNEL.match(line)) for line in content) > total * 0.6:
             return source.kind if source.kind is SourceKind.NODE else SourceKind.KERNEL
-        if content[0][0].isdigit() and sum(map(is_kernel_line, content)) > total * 0.6:
+        if (
+            content[0][0].isdigit()
+            and sum(is_kernel_line(line) or bool(_KMSG.match(line)) for line in content) > total * 0.6
+        ):
             return source.kind if source.kind is SourceKind.NODE else SourceKind.KERNEL
+        if content[0][0] == "{" and sum(bool(found and found.kernels) for found in map(unwrap, content)) > total * 0.6:
+            return SourceKind.KERNEL
         if source.kind is None and is_journal(content):
             return SourceKind.NODE
         if any(_KUBERNETES.match(line) for line in content[:20]):

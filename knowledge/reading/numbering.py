@@ -5,13 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from knowledge.reading.bundle import Source, may_be_host
+from knowledge.reading.bundle import OF_ONE_HOST, Source, may_be_host
 from knowledge.reading.evidence import CaseEvidence, Process
 from knowledge.reading.roster import Roster
 from knowledge.signature import SourceKind
 
 _NUMBER = re.compile(r"\d{1,6}")
 _NODES = re.compile(r"(?i)(?:^|[^a-z])(?:node|host|agent|machine)s?[-_.]?\d")  # whose numbers count nodes
+_OF_A_NODE = re.compile(
+    r"(?i)^(?:node-(?=.*\.)|(?:dmesg|kern|kernel|kmsg|console|serial|journal|journalctl|journal-k|syslog|messages|sel)[-_.])|"
+    r"[-_.](?:dmesg|kern|kernel|kmsg|console|serial|journal|journalctl|syslog|messages|log|txt|out|gz|zst)$"
+)  # what stands round a node's name in the name of its log
 _ENOUGH = 2  # files whose rank is known and equals a number in their name, from which the others' names are believed
 
 
@@ -20,6 +24,7 @@ def number(rosters: Sequence[Roster], case: CaseEvidence) -> None:
     _by_names(rosters, case)
     _by_nodes(rosters, case)
     _hosts_by_names(rosters)
+    _nodes_by_names(rosters, case)
     _place(rosters, case)
 
 
@@ -103,3 +108,17 @@ def _hosts_by_names(rosters: Sequence[Roster]) -> None:
         if shape.count("#") == 1 and len(sources) > 1 and not any(source.host for source in sources):
             for source in sources:
                 source.host = source.name.rsplit("/", 1)[-1].split(".")[0]
+
+
+def _nodes_by_names(rosters: Sequence[Roster], case: CaseEvidence) -> None:
+    """`dmesg/gn014` and `gn014.kmsg` are node gn014's, where nothing in them tells which node speaks."""
+    known = {process.host for process in case.processes.values()} | set(case.job.nodes)
+    known |= {roster.source.host for roster in rosters if roster.source.kind not in OF_ONE_HOST}
+    for source in (roster.source for roster in rosters):
+        if source.kind not in OF_ONE_HOST or source.host is not None:
+            continue
+        stem, before = source.name.rsplit("/", 1)[-1], ""
+        while stem != before and stem not in known:
+            stem, before = _OF_A_NODE.sub("", stem), stem
+        if stem in known or may_be_host(stem):
+            source.host = stem

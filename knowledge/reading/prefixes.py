@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from knowledge.reading.wrapped import unwrap
+
 _ARRIVAL = re.compile(
     r"^(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)):? (?:std(?:out|err) [FP] )?"
 )
@@ -26,9 +28,11 @@ _POD = re.compile(r"^\[pod/(?P<pod>[\w.-]+)/[\w.-]+\] ?")
 _GLOBAL = re.compile(r"^\[rank(?P<rank>\d+)\]:? ?(?=.)")
 _LABEL = re.compile(r"^ *(?P<rank>\d{1,6}): ?")
 _HYDRA = re.compile(r"^\[(?P<rank>\d{1,6})\] ")
-_HOST = re.compile(r"^(?P<host>[A-Za-z][A-Za-z0-9.-]{1,62}): ")
+_BRACKETS = re.compile(r"^\[(?P<local>\d{1,6})\]: ?")
+_HOST = re.compile(r"^(?P<host>[A-Za-z][A-Za-z0-9.-]{1,62}|\d{1,3}(?:\.\d{1,3}){3}): ")
 _AMBIGUOUS = re.compile(
-    rf"(?:{_ARRIVAL.pattern[1:]})?(?:(?P<label> *\d{{1,6}}: ?)|(?P<hydra>\[\d{{1,6}}\] )|(?P<host>[A-Za-z][A-Za-z0-9.-]{{1,62}}): )"
+    rf"(?:{_ARRIVAL.pattern[1:]})?(?:(?P<label> *\d{{1,6}}: ?)|(?P<hydra>\[\d{{1,6}}\] )|(?P<brackets>\[\d{{1,6}}\]: ?)"
+    r"|(?P<host>[A-Za-z][A-Za-z0-9.-]{1,62}|\d{1,3}(?:\.\d{1,3}){3}): )"
 )
 _NOT_HOSTS = frozenset(
     "srun slurmstepd WARNING INFO ERROR Error Warning wandb error warning File Note NOTE python bash sh "
@@ -55,18 +59,22 @@ class Habits:
 
     label: bool = False  # srun --label: `3: `
     hydra: bool = False  # MPICH and Intel MPI: `[3] `
+    brackets: bool = False  # torchrun with a prefix of the site's own: `[3]: `
     host: bool = False  # pdsh: `node7: `
+    wrapped: bool = False  # a collector's JSON round each line
 
 
 def learn_habits(lines: Iterable[str]) -> Habits:
     """Decide from a sample of clean lines which ambiguous prefixes a file uses."""
-    total = labels = hydras = 0
+    total = labels = hydras = brackets = wrapped = 0
     hosts: Counter[str] = Counter()
     for whole in lines:
         if not whole or whole.isspace():
             continue
         total += 1
-        found = _AMBIGUOUS.match(whole)
+        record = unwrap(whole)
+        wrapped += record is not None
+        found = _AMBIGUOUS.match(record.text if record else whole)
         if not found:
             continue
         kind = found.lastgroup
@@ -74,20 +82,24 @@ def learn_habits(lines: Iterable[str]) -> Habits:
             labels += 1
         elif kind == "hydra":
             hydras += 1
+        elif kind == "brackets":
+            brackets += 1
         elif (host := found["host"]) not in _NOT_HOSTS and not host.endswith(("Error", "Warning", "Exception")):
             hosts[host] += 1
     enough = max(2, total // 2)
     return Habits(
         label=labels >= enough,
         hydra=hydras >= enough,
+        brackets=brackets >= enough,
         host=sum(count for count in hosts.values() if count > 1) >= max(3, total * 6 // 10),
+        wrapped=wrapped >= enough,
     )
 
 
 def may_begin(line: str, habits: Habits) -> bool:
     """Whether `strip_prefix` may find something in front of a line: quick, and never wrong when it says no."""
     first = line[:1]
-    if first == "[" or first == "(" or habits.label or habits.host:
+    if first == "[" or first == "(" or habits.label or habits.host or habits.wrapped:
         return True
     return line[10:11] == "T" if first.isdigit() else line[3:4] == " "
 
@@ -97,6 +109,8 @@ def strip_prefix(line: str, habits: Habits) -> tuple[Prefix, str]:
     prefix = Prefix()
     if not may_begin(line, habits):
         return prefix, line
+    if habits.wrapped and (record := unwrap(line)):
+        prefix.host, prefix.pod, line = record.host, record.pod, record.text
     for _ in range(4):
         first = line[:1]
         found: re.Match[str] | None = None
@@ -112,6 +126,8 @@ def strip_prefix(line: str, habits: Habits) -> tuple[Prefix, str]:
                 prefix.pod = found["pod"]
             elif habits.hydra and (found := _HYDRA.match(line)):
                 prefix.rank = int(found["rank"])
+            elif habits.brackets and (found := _BRACKETS.match(line)):
+                prefix.local_rank = int(found["local"])
         elif first == "(":
             if found := _RAY.match(line):
                 prefix.pid = int(found["pid"])
@@ -123,6 +139,8 @@ def strip_prefix(line: str, habits: Habits) -> tuple[Prefix, str]:
                 prefix.rank = int(found["rank"])
         elif first.isdigit():
             found = _ARRIVAL.match(line) if line[10:11] == "T" else None
+            if found is None and habits.host and (found := _HOST.match(line)):
+                prefix.host = found["host"]
         elif first.isalpha():
             found = _MPIRUN.match(line) if line[3:4] == " " else None  # a date
             if found:

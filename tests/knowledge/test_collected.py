@@ -1,0 +1,84 @@
+"""Logs as collectors leave them: nodes' logs named for nodes, records of JSON round lines, prefixes of sites' own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from knowledge.diagnosis import Diagnosis
+from knowledge.reading.wrapped import unwrap
+
+Verdict = Callable[..., Diagnosis]
+
+LOST = "[184050.1] NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
+WAITED = (
+    "[E ProcessGroupNCCL.cpp:475] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=60, OpType={op}, "
+    "NumelIn=4, NumelOut=4, Timeout(ms)=600000) ran for 600041 milliseconds before timing out.\n"
+)
+
+
+@pytest.mark.parametrize("name", ["dmesg/gn014", "gn014.dmesg", "gn014.kmsg.txt", "console/gn014.log", "journal-gn014"])
+def test_a_kernels_log_is_of_the_node_in_its_name(verdict: Verdict, name: str) -> None:
+    assert verdict({name: LOST}).initiating.hosts == ["gn014"]
+
+
+@pytest.mark.parametrize("name", ["dmesg/full", "messages-20260302", "collected.dmesg"])
+def test_a_word_or_date_in_the_name_of_a_kernels_log_is_no_node(verdict: Verdict, name: str) -> None:
+    assert verdict({name: LOST}).initiating.hosts == []
+
+
+def test_records_of_the_kernels_own_device_are_a_kernels_log(verdict: Verdict) -> None:
+    told = verdict({"gn014.kmsg": f"3,9911,88123112233,-;{LOST.split('] ', 1)[1]}"})
+    assert (told.cause.id, told.initiating.hosts) == ("gpu-lost", ["gn014"])
+
+
+def test_lines_in_a_collectors_records_are_their_ranks(verdict: Verdict) -> None:
+    def record(line: str) -> str:
+        line = line.replace('"', '\\"')
+        return f'{{"log": "{line}\\n", "stream": "stderr", "kubernetes": {{"pod_name": "tr-0", "host": "gke-7"}}}}\n'
+
+    lines = ["[rank0]: step 1", "[rank1]: step 1", "[rank1]: Traceback (most recent call last):"]
+    lines += ['[rank1]:   File "/app/train.py", line 5, in main', "[rank1]: ValueError: x"]
+    told = verdict({"tr-0.json": "".join(map(record, lines))})
+    assert told.initiating.ranks == [1]
+
+
+def test_a_program_that_logs_json_itself_is_not_unwrapped() -> None:
+    assert unwrap('{"log": "step 1", "rank": 3}') is None
+    assert unwrap('{"message": "step 1", "rank": 3}') is None
+    assert unwrap('{"log": "cut in mid') is None
+
+
+def test_numbers_in_brackets_throughout_are_local_ranks(verdict: Verdict) -> None:
+    def node(first: int) -> str:
+        ops = {rank: "BROADCAST" if rank == 3 else "ALLREDUCE" for rank in range(first, first + 2)}
+        return "".join(f"[{rank - first}]:{WAITED.format(rank=rank, op=op)}" for rank, op in ops.items())
+
+    told = verdict({"xa.log": node(0), "xb.log": node(2), "xc.log": node(4)})
+    assert (told.cause.id, told.initiating.ranks) == ("collective-mismatch", [3])
+
+
+def test_addresses_in_front_of_lines_are_hosts(verdict: Verdict) -> None:
+    lines = [f"10.3.0.{4 + rank // 2}: [rank{rank}]: step {step}" for step in (1, 2) for rank in range(4)]
+    lines += ["10.3.0.5: [rank3]: Traceback (most recent call last):", "10.3.0.5: [rank3]: ValueError: x"]
+    told = verdict({"all.log": "\n".join(lines) + "\n"})
+    assert (told.initiating.ranks, told.initiating.hosts) == ([3], ["10.3.0.5"])
+
+
+BROKEN = "Lustre: fs-OST0003-osc-ffff8881: Connection to fs-OST0003 (at 10.0.0.9@o2ib) was lost; in progress operations will wait\n"
+
+
+def stalled(**kernels: str) -> dict[str, str]:
+    files = {f"rank-{rank}.log": "step 1\nstep 2\nsaving checkpoint to /ckpt\n" for rank in range(4)}
+    files |= {f"rank-{rank}.log": files["rank-0.log"] + WAITED.format(rank=rank, op="ALLREDUCE") for rank in range(3)}
+    return files | {f"dmesg-{host}.log": f"[99.0] {line}[100.0] eth0: link is up\n" for host, line in kernels.items()}
+
+
+def test_storage_that_one_node_alone_lost_explains_who_stood_still(verdict: Verdict) -> None:
+    told = verdict(stalled(n1="x: ready\n", n2=BROKEN))
+    assert (told.cause.id, told.initiating.hosts) == ("storage-io-error", ["n2"])
+
+
+def test_storage_that_several_nodes_lost_names_none_of_them(verdict: Verdict) -> None:
+    assert verdict(stalled(n1=BROKEN, n2=BROKEN)).initiating.hosts == []
