@@ -13,11 +13,13 @@ from concurrent.futures import Executor, Future
 from dataclasses import dataclass
 
 from knowledge.reading.compressed import LogStream
+from knowledge.reading.text import without_colours
 from knowledge.scanning import LiteralScanner
 
 PIECE = 256 << 10  # bytes searched at once: few enough to stay in the core's own cache; longer lines are cut
 BEFORE, AFTER = 2 << 10, 12 << 10  # bytes read round a hit
 AHEAD = 6  # pieces that are searched before they are looked at, where threads do that
+_ESCAPE = 0x1B  # begins what colours a terminal
 _DEAF = 2  # pieces in which a storm drowns all else before it is no longer looked for
 
 
@@ -64,19 +66,45 @@ def read_regions(
     stretches = _stretches(_pieces(memoryview(first)[offset:], stream), offset, tail, (stream.size or 0) - plan.tail)
     for stretch, look in _looked_at(stretches, search, threads):
         yield from search.windows(stretch, look)
-        if isinstance(stretch.text, bytearray):
-            _buffers.append(stretch.text)
+        stretch.free()
     rest, offset = tail.rest()
     yield Region(rest, offset, cut=not rest.endswith(b"\n"))
 
 
 @dataclass(slots=True, frozen=True)
 class _Stretch:
-    """Part of a file that is searched and not read: the first `length` bytes of `text`, `offset` bytes into the file."""
+    """Part of a file that is searched and not read: the first `length` bytes of `text`, `offset` bytes into the file.
+
+    Where it is coloured, `text` is without that, and `raw` as it stands there.
+    """
 
     text: bytes | bytearray
     length: int
     offset: int
+    raw: bytes | bytearray | None = None
+
+    @classmethod
+    def of(cls, raw: bytes | bytearray, length: int, offset: int) -> _Stretch:
+        """The first `length` bytes of `raw`."""
+        if raw.find(_ESCAPE, 0, length) < 0:
+            return cls(raw, length, offset)
+        text = without_colours(bytes(memoryview(raw)[:length]))
+        return cls(text, len(text), offset, raw)
+
+    def place(self, start: int) -> int:
+        """Where in the file the line begins that begins at `start` of `text`."""
+        if self.raw is None:
+            return self.offset + start
+        at = -1
+        for _ in range(self.text.count(b"\n", 0, start)):
+            at = self.raw.find(b"\n", at + 1)
+        return self.offset + at + 1
+
+    def free(self) -> None:
+        """Give the buffer back that it stands in."""
+        buffer = self.text if self.raw is None else self.raw
+        if isinstance(buffer, bytearray):
+            _buffers.append(buffer)
 
 
 class _Tail:
@@ -98,7 +126,7 @@ class _Tail:
         while self._held - len(self._parts[0]) >= self._size:
             old = self._parts.popleft()
             self._held -= len(old)
-            yield _Stretch(old, len(old), end - self._held - len(old))
+            yield _Stretch.of(old, len(old), end - self._held - len(old))
 
     def settle(self, end: int) -> Iterator[_Stretch]:
         """Give back what is too much, now that the file is at its end."""
@@ -108,7 +136,7 @@ class _Tail:
         self._parts = deque([rest[start:]])
         self._held = len(rest) - start
         if start:
-            yield _Stretch(rest, start, self._end - len(rest))
+            yield _Stretch.of(rest, start, self._end - len(rest))
 
     def rest(self) -> tuple[bytes, int]:
         """The tail, and where in the file it begins."""
@@ -129,7 +157,7 @@ def _stretches(
         begins, offset = offset, offset + length
         last = bytes(memoryview(text)[searched:length])
         if searched:
-            yield _Stretch(text, searched, begins)
+            yield _Stretch.of(text, searched, begins)
         else:
             _buffers.append(text)
         if last:
@@ -224,7 +252,7 @@ class _Search:
                 self._opened[number] += 1
                 self._open(spans, text, length, end)
         for start, stop in spans:
-            yield Region(bytes(piece[start:stop]), stretch.offset + start, window=True)
+            yield Region(bytes(piece[start:stop]), stretch.place(start), window=True)
 
     def _worth_opening(self, piece: memoryview, look: _Look) -> list[tuple[int, int]]:
         """Hits of a piece, as many as may open windows at least; none where all are of literals that have opened enough."""

@@ -19,7 +19,7 @@ from knowledge.reading.regions import MANY_RANKS, ONE_RANK, Region, read_regions
 from knowledge.reading.roster import KINDS_OF_RANKS, Roster
 from knowledge.reading.stacks import StackReader
 from knowledge.reading.syslog import host_of_line
-from knowledge.reading.text import lines_of, pieces
+from knowledge.reading.text import lines_of, pieces, without_colours
 from knowledge.reading.tracebacks import TracebackReader
 from knowledge.scanning import Candidate, speakers
 from knowledge.signature import Says, Signature, SourceKind
@@ -96,10 +96,11 @@ class StreamReader:
         return self._found
 
     def _read_region(self, region: Region) -> None:
-        raws: list[str] | list[bytes] = lines_of(region.data) or region.data.split(b"\n")
+        data = without_colours(region.data)
+        raws: list[str] | list[bytes] = lines_of(data) or data.split(b"\n")
         if not raws[-1]:
             raws.pop()
-        candidates = self._catalogue.scanner.candidates(region.data)
+        candidates = self._catalogue.scanner.candidates(data)
         self._found.bytes += len(region.data)
         self._found.lines += len(raws)
         self._window = region.window

@@ -12,6 +12,14 @@ _ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
+_ANSI_BYTES = re.compile(rb"\x1b(?:\[[0-?]{0,64}[ -/]{0,8}[@-~]|\][^\x07\x1b\n]{0,2048}(?:\x07|\x1b\\)?|[@-Z\\-_])")
+
+
+def without_colours(data: bytes) -> bytes:
+    """The same lines without what makes a terminal colour them, which may stand in the middle of what is searched for."""
+    return _ANSI_BYTES.sub(b"", data) if b"\x1b" in data else data
+
+
 def clean(raw: bytes) -> str:
     """Decode one line (UTF-8, other bytes replaced), without ANSI sequences and control characters, cut to MAX_LINE."""
     text = raw[: 4 * MAX_LINE].decode("utf-8", "replace")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from knowledge import diagnose
 from knowledge.errors import UnreadableEvidence
 from knowledge.reading.bundle import name_source, open_bundle
 from knowledge.reading.clocks import parse_time
@@ -242,6 +243,29 @@ def test_a_large_file_is_read_at_its_ends_and_round_hits_with_true_line_numbers(
     assert found[0].offset + found[0].data.index(b"Traceback") == middle
     assert sum(len(region.data) for region in regions) < len(filler) // 20
     assert all(one.offset + len(one.data) <= other.offset for one, other in itertools.pairwise(regions))
+
+
+def test_what_is_searched_for_may_be_coloured_in_the_middle(evidence: Read) -> None:
+    case = evidence(
+        {
+            "rank-0.log": "step 1\n\x1b[1mRuntimeError: CUDA \x1b[31merror\x1b[0m: an illegal memory access was encountered\n"
+        }
+    )
+    assert "cuda-illegal-memory-access" in {hit.signature.id for hit in case.hits}
+
+
+def test_in_the_middle_of_a_large_file_too_and_its_line_number_is_true(tmp_path: Path) -> None:
+    filler = "\x1b[32mINFO\x1b[0m step 1 loss 1.0 tokens per second 1000\n" * 40_000
+    idle = "\x1b[32mINFO\x1b[0m nothing new\n" * 40_000
+    path = tmp_path / "rank-0.log"
+    path.write_text(
+        f"{filler}CUDA \x1b[31merror\x1b[0m: an illegal memory access was encountered\n{idle}RuntimeError: over\n"
+    )
+    said = diagnose([path])
+    assert said.cause.id == "illegal-memory-access"
+    assert {(proof.line, proof.text) for proof in said.evidence if "illegal" in proof.text} == {
+        (40_001, "CUDA error: an illegal memory access was encountered")
+    }
 
 
 @pytest.mark.parametrize("make", [lambda path: path / "nothing", lambda path: path])
