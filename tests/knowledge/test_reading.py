@@ -259,7 +259,7 @@ def test_in_the_middle_of_a_large_file_too_and_its_line_number_is_true(tmp_path:
     idle = "\x1b[32mINFO\x1b[0m nothing new\n" * 40_000
     path = tmp_path / "rank-0.log"
     path.write_text(
-        f"{filler}CUDA \x1b[31merror\x1b[0m: an illegal memory access was encountered\n{idle}RuntimeError: over\n"
+        f"{filler}CUDA error: an illegal \x1b[31mmemory\x1b[0m access was encountered\n{idle}RuntimeError: over\n"
     )
     said = diagnose([path])
     assert said.cause.id == "illegal-memory-access"
