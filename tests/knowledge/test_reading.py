@@ -258,9 +258,10 @@ def test_in_the_middle_of_a_large_file_too_and_its_line_number_is_true(tmp_path:
     filler = "\x1b[32mINFO\x1b[0m step 1 loss 1.0 tokens per second 1000\n" * 40_000
     idle = "\x1b[32mINFO\x1b[0m nothing new\n" * 40_000
     path = tmp_path / "rank-0.log"
-    path.write_text(
-        f"{filler}CUDA error: an illegal \x1b[31mmemory\x1b[0m access was encountered\n{idle}RuntimeError: over\n"
+    error = " ".join(
+        f"\x1b[31m{word}\x1b[0m" for word in "CUDA error: an illegal memory access was encountered".split()
     )
+    path.write_text(f"{filler}{error}\n{idle}RuntimeError: over\n")
     said = diagnose([path])
     assert said.cause.id == "illegal-memory-access"
     assert {(proof.line, proof.text) for proof in said.evidence if "illegal" in proof.text} == {
