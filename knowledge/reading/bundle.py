@@ -208,6 +208,22 @@ def _facts(told: Any) -> JobFacts:
         return JobFacts.model_validate({name: value for name, value in told.items() if name not in wrong})
 
 
+def _each_once(sources: Sequence[Source]) -> list[Source]:
+    """Every file under one of its names only, its own rather than that of a link: what is read twice seems said twice."""
+    kept: dict[tuple[int, int], Source] = {}
+    for source in sources:
+        try:
+            status = source.path.stat()
+        except OSError as error:
+            raise UnreadableEvidence(f"cannot read {source.path}: {error.strerror or error}") from error
+        # Some file systems number nothing: there, all are files of their own.
+        known = kept.get(file := (status.st_dev, status.st_ino or id(source)))
+        if known is None or (known.path.is_symlink() and not source.path.is_symlink()):
+            kept[file] = source
+    chosen = set(map(id, kept.values()))
+    return [source for source in sources if id(source) in chosen]
+
+
 def open_bundle(paths: Sequence[Path]) -> Bundle:
     """Find the evidence in `paths` (files, folders, or case folders with `job.json` and `logs/`).
 
@@ -243,6 +259,7 @@ def open_bundle(paths: Sequence[Path]) -> Bundle:
             sources.append(name_source(path.name, path))
         if len(sources) > MAX_FILES:
             raise UnreadableEvidence(f"more than {MAX_FILES} files below {path}; name the job's own folder")
+    sources = _each_once(sources)
     _place(sources, job.nodes)
     if not sources and not job.state:
         raise UnreadableEvidence(f"no log files found in {', '.join(map(str, paths)) or 'nothing'}")

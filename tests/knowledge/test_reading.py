@@ -269,6 +269,19 @@ def test_in_the_middle_of_a_large_file_too_and_its_line_number_is_true(tmp_path:
     }
 
 
+@pytest.mark.parametrize("link", [Path.symlink_to, Path.hardlink_to])
+def test_a_file_is_read_once_whatever_links_lead_to_it(tmp_path: Path, link: Callable[[Path, Path], None]) -> None:
+    job = tmp_path / "b-job.log"
+    job.write_text("0: RuntimeError: shard 17 is truncated\n1: step 2\n")
+    for name in ("a-latest.log", "zz/copy.log"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        link(tmp_path / name, job)
+    assert len(open_bundle([tmp_path]).sources) == 1
+    assert len(open_bundle([tmp_path, job, tmp_path / "a-latest.log"]).sources) == 1
+    if link is Path.symlink_to:
+        assert open_bundle([tmp_path]).sources[0].name == "b-job.log"
+
+
 @pytest.mark.parametrize("make", [lambda path: path / "nothing", lambda path: path])
 def test_paths_without_evidence_are_one_clear_line(tmp_path: Path, make: Callable[[Path], Path]) -> None:
     with pytest.raises(UnreadableEvidence) as caught:
