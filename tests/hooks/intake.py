@@ -44,6 +44,7 @@ class Intake:
         self.refused_logs: set[str] = set()
         self.away = False  # refuses every token
         self.delay = 0.0
+        self.date: str | None = None  # what it takes for the time
         self.url = ""
 
     def job(self, job_id: str, attempt: int = 0) -> Seen | None:
@@ -108,6 +109,9 @@ def running_intake(port: int = 0) -> Iterator[Intake]:
                 self.send_header(name, value)
             self.end_headers()
             self.wfile.write(text)
+
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            return intake.date or super().date_time_string(timestamp)
 
         do_GET = do_POST = do_PUT = _handle  # noqa: N815
 

@@ -60,6 +60,17 @@ def test_open_then_logs_then_complete_over_one_connection(hook: Any, settings: A
     assert spool.waiting() == []
 
 
+@pytest.mark.parametrize(
+    "date", ["yesterday", "Mon, 30 Nov 99999999999999 21:00:00 GMT", "Mon, 30 Nov 2026 99:99:99 +9999999999"]
+)
+def test_a_service_that_does_not_know_the_time_is_told_all_the_same(
+    hook: Any, settings: Any, spool: Any, intake: Intake, date: str
+) -> None:
+    intake.date = date
+    hook.deliver(report(hook), settings, spool)
+    assert spool.waiting() == []
+
+
 def test_a_busy_service_is_asked_again_with_growing_pauses(
     hook: Any, settings: Any, spool: Any, intake: Intake, quick: list[float]
 ) -> None:

@@ -132,7 +132,7 @@ class Service:
         try:
             self.connection.request(method, self.url.path.rstrip("/") + path, body, headers)
             response = self.connection.getresponse()
-            with contextlib.suppress(TypeError, ValueError):
+            with contextlib.suppress(TypeError, ValueError, OverflowError):
                 told = email.utils.parsedate_tz(response.getheader("Date"))
                 if told is not None:
                     self.clock_ahead = time.time() - email.utils.mktime_tz(told)
