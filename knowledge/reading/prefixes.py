@@ -26,12 +26,12 @@ _RAY = re.compile(
 )
 _POD = re.compile(r"^\[pod/(?P<pod>[\w.-]+)/[\w.-]+\] ?")
 _GLOBAL = re.compile(r"^\[rank(?P<rank>\d+)\]:? ?(?=.)")
-_LABEL = re.compile(r"^ *(?P<rank>\d{1,6}): ?")
+_LABEL = re.compile(r"^ *(?P<rank>\d{1,6}):(?!\d\d:\d\d) ?")  # and no time of day
 _HYDRA = re.compile(r"^\[(?P<rank>\d{1,6})\] ")
 _BRACKETS = re.compile(r"^\[(?P<local>\d{1,6})\]: ?")
 _HOST = re.compile(r"^(?P<host>[A-Za-z][A-Za-z0-9.-]{1,62}|\d{1,3}(?:\.\d{1,3}){3}): ")
 _AMBIGUOUS = re.compile(
-    rf"(?:{_ARRIVAL.pattern[1:]})?(?:(?P<label> *\d{{1,6}}: ?)|(?P<hydra>\[\d{{1,6}}\] )|(?P<brackets>\[\d{{1,6}}\]: ?)"
+    rf"(?:{_ARRIVAL.pattern[1:]})?(?:(?P<label> *\d{{1,6}}:(?!\d\d:\d\d) ?)|(?P<hydra>\[\d{{1,6}}\] )|(?P<brackets>\[\d{{1,6}}\]: ?)"
     r"|(?P<host>[A-Za-z][A-Za-z0-9.-]{1,62}|\d{1,3}(?:\.\d{1,3}){3}): )"
 )
 _NOT_HOSTS = frozenset(

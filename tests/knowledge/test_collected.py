@@ -82,3 +82,17 @@ def test_storage_that_one_node_alone_lost_explains_who_stood_still(verdict: Verd
 
 def test_storage_that_several_nodes_lost_names_none_of_them(verdict: Verdict) -> None:
     assert verdict(stalled(n1=BROKEN, n2=BROKEN)).initiating.hosts == []
+
+
+def test_a_time_of_day_in_front_of_lines_is_no_rank(verdict: Verdict) -> None:
+    def said(rank: int) -> str:
+        steps = "".join(f"14:0{minute}:32 iteration {minute} | loss 2.1\n" for minute in range(9))
+        return steps + (WAITED.format(rank=rank, op="ALLREDUCE") if rank != 2 else "")
+
+    told = verdict({f"rank-{rank}.log": said(rank) for rank in range(4)})
+    assert (told.cause.id, told.initiating.ranks) == ("rank-hang", [2])
+
+
+def test_an_input_output_error_of_the_network_is_not_the_storages(verdict: Verdict) -> None:
+    line = "n1:7:9 [0] rdma_process:1421 NCCL WARN NET/OFI Request 0x7f completed with error. RC: 5. Error: 5 (Input/output error)\n"
+    assert verdict({"rank-0.log": "step 1\n" + line}).cause.id != "storage-io-error"
