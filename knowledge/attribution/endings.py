@@ -8,6 +8,7 @@ from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Exit
+from knowledge.signature import Scope
 from knowledge.tables.exits import signals
 
 
@@ -19,12 +20,14 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
     for rank, ended in view.exits.items():
         if _telling(view, rank, ended):
             groups.setdefault(ended.code, []).append(ended)
+    if not groups and not view.exits and not view.own and not view.unattributed:
+        groups = {ended.code: [ended] for ended in of_nobody(view)}
     tied = len(groups) > 1 and not any(ended.first for exits in groups.values() for ended in exits)
     for code, exits in groups.items():
         ranks = sorted({ended.rank for ended in exits if ended.rank is not None})
         cause = cause_of_code(code)
         score = 0.84 if len(ranks) == 1 else 0.6
-        if any(ended.last_spawned for ended in exits):
+        if ranks and any(ended.last_spawned for ended in exits):
             score -= 0.12
         if code == -6:
             score -= 0.2
@@ -50,6 +53,18 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
 _ORDER = "Which of these processes ended first: the launcher's `Root Cause` block, or its words with a time each."
 
 
+def of_nobody(view: CaseView) -> list[Exit]:
+    """Endings that a parent told of its only child, or of one that it does not name."""
+    return [
+        ended
+        for ended in view.case.exits
+        if ended.rank is None
+        and ended.local_rank is None
+        and ended.by == "parent"
+        and ended.place.attempt == view.attempt
+    ]
+
+
 def _of_local_ranks(view: CaseView) -> Iterator[Exit]:
     """Endings for which the launcher gave a local rank only, and it can be only one rank's."""
     for ended in view.case.exits:
@@ -63,7 +78,7 @@ def _of_local_ranks(view: CaseView) -> Iterator[Exit]:
 
 def _telling(view: CaseView, rank: int, ended: Exit) -> bool:
     """Whether this ending can be where it began: not a stop by the launcher, not the end of a rank that only waited."""
-    if ended.code in (0, -15, 143):
+    if ended.code == 0 or (ended.code in (-15, 143) and not _stopped_alone(view, ended)):
         return False
     if rank in view.waiting or rank in view.bereft:
         return False
@@ -73,6 +88,15 @@ def _telling(view: CaseView, rank: int, ended: Exit) -> bool:
     if story and any(hit.signature.role.value == "cascade" for hit in story.hits):
         return False
     return not (ended.code == 1 and not ended.first)
+
+
+def _stopped_alone(view: CaseView, ended: Exit) -> bool:
+    """Whether an agent saw SIGTERM end this worker before it stopped any itself, and nobody had told the agent to stop."""
+    told = any(
+        hit.signature.cause == "terminated" and hit.signature.scope is Scope.JOB and hit.place.attempt == view.attempt
+        for hit in view.case.hits
+    )
+    return ended.first and ended.by == "torchrun" and not told
 
 
 def cause_of_code(code: int) -> str:

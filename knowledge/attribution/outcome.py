@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from knowledge.attribution.endings import of_nobody
 from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.platform import ended_well, placed_later, state_of
+from knowledge.attribution.troubles import LAUNCHERS
 from knowledge.attribution.view import CaseView
 from knowledge.attribution.weigh import weigh
 from knowledge.diagnosis import Role
-from knowledge.reading.evidence import Hit
+from knowledge.reading.evidence import Hit, Place
 from knowledge.signature import SignatureRole
 from knowledge.tables.exits import Kind, job_states
 
@@ -73,7 +75,17 @@ def _after_the_end(view: CaseView) -> Hypothesis | None:
 
 
 def _broke_off(view: CaseView) -> bool:
-    return any(ended.code != 0 for ended in view.exits.values()) or bool(_crashing(view))
+    ended = [*view.exits.values(), *of_nobody(view)]
+    return any(each.code != 0 for each in ended) or bool(_crashing(view)) or bool(_given_up(view))
+
+
+def _given_up(view: CaseView) -> list[Place]:
+    """Where a launcher ends with the traceback of its child's failure, and no training follows."""
+    return [
+        traceback.end
+        for traceback in view.case.tracebacks
+        if traceback.original.exception.rsplit(".", 1)[-1] in LAUNCHERS and not view.survived(traceback.end)
+    ]
 
 
 def _crashing(view: CaseView) -> list[Hit]:
@@ -82,7 +94,11 @@ def _crashing(view: CaseView) -> list[Hit]:
 
 
 def _unknown(view: CaseView) -> Hypothesis:
-    places = [ended.place for ended in view.exits.values() if ended.code] + [hit.place for hit in _crashing(view)]
+    places = (
+        [ended.place for ended in (*view.exits.values(), *of_nobody(view)) if ended.code]
+        + _given_up(view)
+        + [hit.place for hit in _crashing(view)]
+    )
     pod = next((host for hit in _crashing(view) if (host := hit.captures.get("host"))), "POD")
     return Hypothesis(
         cause="unknown", score=0.3, reason="it failed, and nothing that was read says why",

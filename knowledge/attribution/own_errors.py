@@ -38,6 +38,10 @@ _BY_NUMBER = {
 """Linux's numbers of errors, whose words may be cut off or in another language."""
 
 _ERRNO = re.compile(r"^\[Errno (?P<number>\d{1,3})\]")
+_REMOTE = re.compile(
+    r"Socket closed|[Cc]onnection (?:was )?(?:reset|closed|aborted|lost)|Broken pipe|DEADLINE_EXCEEDED|UNAVAILABLE|failed to connect to all addresses"
+)
+"""Words of an exception that rather tells of the other side of a connection."""
 _STARTERS = ("fork", "subprocess", "threading", "popen")
 
 
@@ -106,6 +110,7 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
     if not owns:
         return
     lead = first_of(owns)
+    lead = next((own for own in owns if own.key == lead.key and not _is_warned(own)), lead)
     began = _ended_by_themselves(view, lead)
     locals_ = {local for own in owns if own.key == lead.key and (local := own.place.local) is not None}
     named = view.rank_of_local(lead.place.local) if lead.place.local is not None and len(locals_) == 1 else None
@@ -116,7 +121,9 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
             view.ranks_on(view.host_of(ranks[0])) if ranks else [],
             "the same error on several ranks of one host",
         )
-    if not locals_ and (workers := _all_workers(view, owns, lead)):
+    if not ranks and (struck := _of_process(view, owns, lead)) is not None:
+        ranks, reason = [struck], "an error that names the process, and a start-up line tells whose it is"
+    if not locals_ and not ranks and (workers := _all_workers(view, owns, lead)):
         ranks, reason = workers, "the launcher lists as many workers that ended so as there are errors in its output"
     hypothesis = _explain(view, [lead], 0, 1, estimate(view, []))
     hosts = view.hosts_of(ranks)
@@ -131,6 +138,18 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
     if not ranks and not hosts and max(len(view.ranks), view.case.world_size or 0) > 1:
         hypothesis.missing.append("Which rank wrote this: one log file a rank, or `srun --label`.")
     yield hypothesis
+
+
+def _of_process(view: CaseView, owns: list[Own], lead: Own) -> int | None:
+    """The only rank whose process lines of the leading kind name."""
+    same = [own.hit for own in owns if own.hit and own.key == lead.key and "pid" in own.hit.captures]
+    ranks = {view.rank_of_hit(hit) for hit in same}
+    return ranks.pop() if len(ranks) == 1 else None
+
+
+def _is_warned(own: Own) -> bool:
+    """Whether the program itself calls it a warning."""
+    return own.traceback.warned if own.traceback else is_warning(own.place.text)
 
 
 def _host_named(owns: list[Own], lead: Own) -> str | None:
@@ -261,9 +280,20 @@ def _explain(view: CaseView, group: list[Own], place: int, total: int, clocks: C
     if not signature and (cost := max(_torn_off(view, own) for own in group)):
         score -= cost
         missing.append(f"How the error of rank {lead.rank} goes on: its log ends in the middle of the message.")
+    elsewhere = (
+        lead.traceback
+        and not signature
+        and cause == "app-exception"
+        and _REMOTE.search(lead.traceback.original.message)
+    )
+    if elsewhere:
+        score -= 0.36
+        missing.append(
+            f"What ended the other side of this connection (`{elsewhere[0]}`): the log of the process or service there."
+        )
     hosts = view.hosts_of(ranks)
     lost = [rank for rank in view.gaps.unheard if rank not in ranks]
-    if all(own.traceback.warned if own.traceback else is_warning(own.place.text) for own in group):
+    if all(map(_is_warned, group)):
         score -= 0.36
         missing.append(f"Whether rank {lead.rank} really got over its error, as it says: its exit code.")
     everyone = len(ranks) > 1 and len(ranks) >= 0.75 * (len(view.ranks) - len(lost))

@@ -13,9 +13,12 @@ from knowledge.signature import Says, SignatureRole
 OF_THE_GROUP = ("DistBackendError", "DistNetworkError", "DistStoreError", "DistError")
 """Exceptions of torch.distributed: without an entry that says more, they tell of others' trouble."""
 
+LAUNCHERS = ("ChildFailedError", "CalledProcessError", "ProcessRaisedException", "ProcessExitedException")
+"""Exceptions by which a launcher tells that a process which it started had failed."""
+
 _WRAPPERS = (
-    "ChildFailedError", "CalledProcessError", "RayTaskError", "WorkerGroupError", "ProcessRaisedException",
-    "ProcessExitedException", "SystemExit", "TrainingFailedError", "ActorDiedError", "SignalException",
+    *LAUNCHERS,
+    "RayTaskError", "WorkerGroupError", "SystemExit", "TrainingFailedError", "ActorDiedError", "SignalException",
 )  # fmt: skip
 
 Handled = Callable[[Place, int], bool]

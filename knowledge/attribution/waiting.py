@@ -298,6 +298,9 @@ def _nobody(view: CaseView, victims: Iterable[int], silent: list[int]) -> Hypoth
     if unanswered and not silent:
         return _transport(view, unanswered)
     timed_out = any(hit.signature.cause == "collective-timeout" for hits in view.waiting.values() for hit in hits)
+    busy = None if silent else _busy_stranger(view, victims)
+    if busy:
+        return busy
     lead = next((hits[0] for rank in victims if (hits := view.waiting.get(rank) or view.bereft.get(rank))), None)
     return Hypothesis(
         cause="collective-timeout" if timed_out or not view.bereft else "peer-lost", score=0.45, reason="every rank that spoke was only waiting",
@@ -306,6 +309,26 @@ def _nobody(view: CaseView, victims: Iterable[int], silent: list[int]) -> Hypoth
             ("Which rank did not answer: the logs of the silent ranks, the launcher's exit codes, or flight-recorder dumps "
             "(TORCH_NCCL_TRACE_BUFFER_SIZE=2000).")
         ],
+    )  # fmt: skip
+
+
+def _busy_stranger(view: CaseView, victims: Iterable[int]) -> Hypothesis | None:
+    """Work that no rank's label stands before, as progress bars have none, and that went on while all ranks heard of waited."""
+    last = [
+        (place, cause)
+        for places in view.case.words.values()
+        for place in places[-3:]
+        if (cause := occupation(place.text))
+    ]
+    if not view.waiting or not last or not is_going_on(last[-1][0].text):
+        return None
+    place, cause = last[-1]
+    ranks = [0] if sorted(victims) == list(range(1, len([*victims]) + 1)) else []
+    victim = next(hits[0] for hits in view.waiting.values())
+    return Hypothesis(
+        cause=cause, score=0.6, reason="the last lines of no named rank tell what went on while the others waited", ranks=ranks,
+        hosts=view.hosts_of(ranks), proofs=[Proof(place, Role.ROOT), Proof(victim.place, Role.CASCADE, victim.signature.id)],
+        missing=["Which rank did this work while the others waited: one log file a rank, or `srun --label`."],
     )  # fmt: skip
 
 

@@ -32,6 +32,10 @@ _DEEPSPEED = re.compile(r"--local_rank=(?P<local>\d+)'.*exits with return code =
 _SLURMD = re.compile(
     r"\[\d+\.\w+\] task (?P<rank>\d+) \((?P<pid>\d+)\) exited(?: with exit code (?P<code>\d+)|\. Killed by signal (?P<signal>\d+))"
 )
+_PARENT = re.compile(
+    r"(?:--local[-_]rank[= ',]+(?P<local>\d{1,4})\b.{0,1500})?died with <Signals\.SIG\w{1,9}: (?P<signal>\d{1,2})>"
+)
+_PADDLE = re.compile(r"the trainer process with rank=\[(?P<ranks>[\d, ]{1,2000})\] was aborted")
 _SPAWN = re.compile(r"process (?P<rank>\d+) terminated with (?:signal (?P<signal>SIG\w+)|exit code (?P<code>\d+))")
 
 
@@ -141,6 +145,15 @@ class ExitReader:
             name = found["signal"]
             code = -_NAMES.get(name, 9) if name else int(found["code"])
             yield Exit(place, code, int(found["rank"]), first=True, by="spawn")
+        elif found := _PARENT.search(text):
+            child = int(found["local"]) if found["local"] else None
+            yield Exit(
+                place, -int(found["signal"]), None, child, first=True, by="parent", last_spawned=child is not None
+            )
+        elif found := _PADDLE.search(text):
+            aborted = expand(found["ranks"].replace(" ", ""))
+            for rank in aborted:  # its exit code is not told; what a process says is 1
+                yield Exit(place, 1, rank, first=len(aborted) == 1, by="paddle")
 
     def _srun(self, found: re.Match[str], place: Place) -> Iterator[Exit]:
         how = found["how"]

@@ -46,3 +46,77 @@ def test_a_killed_command_explains_the_lost_daemon_of_its_pod(verdict: Verdict) 
     said = verdict({"launcher.log": "command terminated with exit code 137\n" + lost})
     assert (said.cause.id, said.initiating.hosts) == ("killed-unknown", ["bert-worker-2"])
     assert said.missing
+
+
+PARENT = (
+    "Traceback (most recent call last):\n"
+    '  File "/opt/conda/bin/accelerate", line 8, in <module>\n    sys.exit(main())\n'
+)
+
+
+def test_a_killed_child_of_one_launcher_is_a_failure(verdict: Verdict) -> None:
+    last = "subprocess.CalledProcessError: Command '['python', 'train.py']' died with <Signals.SIGKILL: 9>.\n"
+    said = verdict({"out.log": "step 1 loss 2.0\n" + PARENT + last})
+    assert said.cause.id == "killed-unknown"
+    assert said.missing
+
+
+def test_a_child_that_failed_without_a_word_is_no_good_end(verdict: Verdict) -> None:
+    last = "subprocess.CalledProcessError: Command '['python', 'train.py']' returned non-zero exit status 1.\n"
+    said = verdict({"out.log": "step 1 loss 2.0\n" + PARENT + last})
+    assert (said.outcome.value, said.cause.id) == ("failed", "unknown")
+    assert said.confidence < 0.5
+
+
+def test_paddle_tells_which_trainer_was_aborted(verdict: Verdict) -> None:
+    abort = (
+        "ERROR 2021-05-24 17:17:14,611 launch_utils.py:545] ABORT!!! Out of all 4 trainers, "
+        "the trainer process with rank=[3] was aborted. Please check its log.\n"
+    )
+    said = verdict({"out.log": abort})
+    assert (said.cause.id, said.initiating.ranks) == ("silent-exit", [3])
+    killed = (
+        "SystemError: (Fatal) DataLoader process (pid 11) exited is killed by signal: Killed. (at data_loader.cc:181)\n"
+    )
+    said = verdict(
+        {
+            "out.log": 'Traceback (most recent call last):\n  File "/z/train.py", line 3, in main\n    x\n'
+            + killed
+            + abort
+        }
+    )
+    assert (said.cause.id, said.initiating.ranks) == ("dataloader-worker-killed", [3])
+
+
+def test_an_exception_about_the_other_side_of_a_connection_is_told_with_doubt(verdict: Verdict) -> None:
+    raised = 'Traceback (most recent call last):\n  File "/z/train.py", line 9, in main\n    send()\n'
+    sure = verdict({"out.log": raised + "RuntimeError: the reply has no field\n"})
+    unsure = verdict({"out.log": raised + "RuntimeError: send failed: Connection reset by peer\n"})
+    assert unsure.confidence < 0.6 < sure.confidence
+    assert any("other side" in fact for fact in unsure.missing)
+
+
+def test_ray_names_the_process_that_died(verdict: Verdict) -> None:
+    began = "(Trainable pid=18) - (node_id=aa, ip=10.8.0.4, pid=2001) world_rank=0, local_rank=0, node_rank=0\n"
+    began += "(Trainable pid=18) - (node_id=bb, ip=10.8.0.5, pid=1442) world_rank=1, local_rank=0, node_rank=1\n"
+    died = (
+        "2024-02-17 17:21:35,472\tWARNING worker.py:2052 -- A worker died or was killed while executing a task by an unexpected system error. "
+        "RayTask ID: ff Worker ID: 0c Node ID: bb Worker IP address: 10.8.0.5 Worker port: 10016 Worker PID: 1442 Worker exit type: SYSTEM_ERROR\n"
+        "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.\n"
+        "The actor is dead because its worker process has died. Worker exit type: SYSTEM_ERROR Worker exit detail: "
+        "Worker unexpectedly exits with a connection error code 2. End of file.\n"
+    )
+    said = verdict({"driver.log": began + died})
+    assert (said.cause.id, said.initiating.ranks) == ("killed-unknown", [1])
+
+
+def test_work_of_no_named_rank_went_on_while_all_others_waited(verdict: Verdict) -> None:
+    waits = "".join(
+        f"[rank{rank}]:[E ProcessGroupNCCL.cpp:563] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1, "
+        "OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=1800000) ran for 1800322 milliseconds before timing out.\n"
+        for rank in (3, 1, 2)
+    )
+    packing = "Generating train split: 633000 examples [30:12, 350.11 examples/s]\n"
+    assert verdict({"out.log": waits}).cause.id == "collective-timeout"
+    said = verdict({"out.log": waits + packing})
+    assert (said.cause.id, said.initiating.ranks) == ("slow-preprocessing", [0])
