@@ -20,7 +20,7 @@ from knowledge.reading.roster import KINDS_OF_RANKS, Roster
 from knowledge.reading.stacks import StackReader
 from knowledge.reading.syslog import host_of_line
 from knowledge.reading.text import lines_of, pieces, without_colours
-from knowledge.reading.tracebacks import TracebackReader
+from knowledge.reading.tracebacks import TracebackReader, folded
 from knowledge.scanning import Candidate, speakers
 from knowledge.signature import Says, Signature, SourceKind
 
@@ -308,7 +308,9 @@ class StreamReader:
 
     def _watch(self, text: str, place: Place, tagged: bool, *, stack: bool = False) -> None:
         """Feed a line to the readers that are in the middle of something, or begin something with it."""
-        if TRACEBACK in text or place.rank in self._tracebacks:
+        if TRACEBACK in text and (whole := folded(text, place, tagged)):
+            self._found.tracebacks.append(whole)
+        elif TRACEBACK in text or place.rank in self._tracebacks:
             reader = self._tracebacks.setdefault(place.rank, TracebackReader())
             reader.ignored = reader.ignored or _IGNORED in self._before.get(place.rank, "")
             if TRACEBACK in text:

@@ -19,6 +19,7 @@ _CAUSED = re.compile(r"^(?:The above exception was the direct cause|During handl
 _OF_WORKER = "Original Traceback"
 """How PyTorch calls the traceback of a worker process under the one of the rank that raised it again."""
 _MAX_LINES = 400
+_END_OF_STRING = re.compile(r'(?<!\\)"')
 
 
 class TracebackReader:
@@ -109,3 +110,17 @@ class TracebackReader:
             return finished
         self._previous, self._chaining, self._since = finished, False, 0
         return finished
+
+
+def folded(text: str, place: Place, tagged: bool) -> Traceback | None:
+    """The traceback that a logger wrote into one line, as a string of a JSON record; None where there is none, or a part."""
+    begun = text.find(TRACEBACK)
+    if text[begun + len(TRACEBACK) :][:3] != ":\\n":
+        return None
+    whole = _END_OF_STRING.split(text[begun:], maxsplit=1)[0]
+    reader, last = TracebackReader(), None
+    for line in whole.split("\\n"):
+        last = reader.feed(line.replace('\\"', '"'), place, tagged) or last
+    if last is not None:
+        last.last_order = place.order
+    return last
