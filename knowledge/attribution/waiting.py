@@ -15,6 +15,9 @@ from knowledge.reading.evidence import Hit, Place
 from knowledge.reading.progress import is_going_on, occupation, says_leaving
 from knowledge.signature import Says
 
+_PAIRED = ("SEND", "RECV", "COALESCED")
+"""Operations that ranks of a group rightly do not all issue alike."""
+
 
 @dataclass(slots=True)
 class Position:
@@ -82,7 +85,7 @@ def _different(view: CaseView, group: dict[int, Position]) -> Iterator[Hypothesi
     """Same sequence number, another operation or size: the minority is out of step."""
     by_seq: dict[int, list[Position]] = {}
     for position in group.values():
-        if position.seq is not None and position.op:
+        if position.seq is not None and position.op and position.op not in _PAIRED:
             by_seq.setdefault(position.seq, []).append(position)
     for same in by_seq.values():
         calls = Counter((position.op, position.numel) for position in same)

@@ -27,6 +27,7 @@ from knowledge.causes import load_causes
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit
 from knowledge.signature import Scope, SignatureRole, SourceKind
+from knowledge.tables.xids import consequences
 
 _RULES = (
     platform.propose,
@@ -134,7 +135,7 @@ def _confirmed(view: CaseView, one: Hypothesis) -> list[Hypothesis]:
     deeper = [hit for hit in lines if hit.signature.cause in explaining and _near_host(view, hit, one)]
     peer = one.captures.get("peer")
     deeper += [hit for hit in view.case.hits if peer and hit.captures.get("peer") == peer and _adds(hit, explaining)]
-    deeper = [hit for hit in deeper if not _over(view, hit)]
+    deeper = [hit for hit in deeper if hit.signature.id not in consequences() and not _over(view, hit)]
     if not one.hosts and len({hit.place.host for hit in deeper}) > 1 and one.cause in _STALLS:
         return []  # several nodes wait for storage: nothing tells which of them held up the job
     return [_deeper(view, one, deeper[0])] if deeper else []

@@ -60,6 +60,7 @@ _NO_HOST = re.compile(
 _NO_HOST_OUTPUT = re.compile(
     r"(?i)(?:slurm|out|err|output|stdout|stderr|train|training|launcher|agent|torchrun|mpi(?:run)?|srun|worker|pod|console|nohup)[-.]?\d*$"
 )
+_LAST_PART = re.compile(r"(?<=\w)-\w{1,3}$")
 _NUMBER = re.compile(r"\d+")
 
 
@@ -156,14 +157,21 @@ def _place(sources: Sequence[Source], nodes: Collection[str]) -> None:
         if slash and _HOST_FOLDER.match(folder) and not _NO_HOST.match(folder):
             folders.setdefault(above, []).append(source)
     shapes = Counter(_NUMBER.sub("#", above) for above in folders)
+    telling = [above for above, within in folders.items() if any(map(_of_one_host, within))]
+    stems = {_LAST_PART.sub("", above) for above in telling}
+    kin = len(telling) > 1 and len(stems) == 1 and stems != set(telling)  # `dgx-a` and `dgx-b`
     for above, within in folders.items():
         folder, shape = above.rpartition("/")[2], _NUMBER.sub("#", above)
         numbered = "#" in shape.rpartition("/")[2]
-        of_one = any(source.kind in OF_ONE_HOST and source.host is None for source in within)
-        if folder in nodes or (numbered and (of_one or shapes[shape] > 1)):
+        of_one = above in telling
+        if folder in nodes or (numbered and (of_one or shapes[shape] > 1)) or (of_one and kin):
             for source in within:
                 if source.host is None:
                     source.host = source.folder_host = folder
+
+
+def _of_one_host(source: Source) -> bool:
+    return source.kind in OF_ONE_HOST and source.host is None
 
 
 def _walk(folder: Path) -> Iterator[Path]:

@@ -16,6 +16,7 @@ _OF_A_NODE = re.compile(
     r"(?i)^(?:node-(?=.*\.)|(?:dmesg|kern|kernel|kmsg|console|serial|journal|journalctl|journal-k|syslog|messages|sel)[-_.])|"
     r"[-_.](?:dmesg|kern|kernel|kmsg|console|serial|journal|journalctl|syslog|messages|log|txt|out|gz|zst)$"
 )  # what stands round a node's name in the name of its log
+_OUTPUT = re.compile(r"(?i)^(?:(?:log|out|err|output|stdout|stderr|train|training|run|job)s?[-_])+")
 _ENOUGH = 2  # files whose rank is known and equals a number in their name, from which the others' names are believed
 
 
@@ -101,13 +102,19 @@ def _hosts_by_names(rosters: Sequence[Roster]) -> None:
     """`ws-8.log` and `ws-9.log` are two hosts' where each holds several ranks, and none tells where it was written."""
     families: dict[str, list[Source]] = {}
     for roster in rosters:
-        stem = roster.source.name.rsplit("/", 1)[-1].split(".")[0]
+        stem = _stem(roster.source)
         if may_be_host(stem) and (roster.speaks_for_many or roster.locals_seen > 1):
             families.setdefault(_NUMBER.sub("#", roster.source.name), []).append(roster.source)
     for shape, sources in families.items():
         if shape.count("#") == 1 and len(sources) > 1 and not any(source.host for source in sources):
             for source in sources:
-                source.host = source.name.rsplit("/", 1)[-1].split(".")[0]
+                source.host = _stem(source)
+
+
+def _stem(source: Source) -> str:
+    """What may be a host's name in a file's: without words for what is in it."""
+    stem = source.name.rsplit("/", 1)[-1].split(".")[0]
+    return shorter if may_be_host(shorter := _OUTPUT.sub("", stem)) else stem
 
 
 def _nodes_by_names(rosters: Sequence[Roster], case: CaseEvidence) -> None:

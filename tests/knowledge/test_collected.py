@@ -96,3 +96,31 @@ def test_a_time_of_day_in_front_of_lines_is_no_rank(verdict: Verdict) -> None:
 def test_an_input_output_error_of_the_network_is_not_the_storages(verdict: Verdict) -> None:
     line = "n1:7:9 [0] rdma_process:1421 NCCL WARN NET/OFI Request 0x7f completed with error. RC: 5. Error: 5 (Input/output error)\n"
     assert verdict({"rank-0.log": "step 1\n" + line}).cause.id != "storage-io-error"
+
+
+def test_words_for_what_is_in_a_file_are_no_part_of_its_hosts_name(verdict: Verdict) -> None:
+    def node(first: int, error: str = "") -> str:
+        lines = [f"[default{local}]:[rank{first + local}]: step {step}" for step in (1, 2) for local in range(2)]
+        return "\n".join(lines) + "\n" + error
+
+    error = "[default0]:[rank2]: Traceback (most recent call last):\n[default0]:[rank2]: ValueError: x\n"
+    assert verdict({"out-q1.txt": node(0), "out-q2.txt": node(2, error)}).initiating.hosts == ["q2"]
+
+
+def test_what_only_follows_from_another_fault_of_a_gpu_explains_no_error_of_a_rank(verdict: Verdict) -> None:
+    row = "[99.0] NVRM: Xid (PCI:0000:07:00): 63, pid=1, name=x, Row Remapper: New row marked for remapping, reset gpu to activate.\n"
+    told = verdict(
+        {
+            "kernel-one.log": row,
+            "kernel-two.log": "[5.0] docker0: link becomes ready\n",
+            "rank-0.log": "step 1\n" + WAITED.format(rank=0, op="ALLREDUCE"),
+            "rank-1.log": "step 1\nRuntimeError: CUDA error: an illegal memory access was encountered\n",
+        }
+    )
+    assert (told.cause.id, told.initiating.ranks) == ("illegal-memory-access", [1])
+
+
+def test_ranks_that_send_and_ranks_that_receive_issue_no_different_collectives(verdict: Verdict) -> None:
+    ops = ["SEND", "SEND", "SEND", "RECV"]
+    files = {f"rank-{rank}.log": f"step 1\n{WAITED.format(rank=rank, op=op)}" for rank, op in enumerate(ops)}
+    assert verdict(files).cause.id == "collective-timeout"

@@ -62,3 +62,14 @@ def test_a_fact_of_the_schedulers_that_makes_no_sense_hides_neither_the_others_n
         {"rank-1.log": error}, state="FAILED", nodes=["n0", None], started_at="soon", world_size=2, ranks_per_node=1
     )
     assert (told.outcome, told.initiating.ranks) == ("failed", [1])
+
+
+def test_folders_of_one_stem_that_hold_kernels_logs_are_hosts(verdict: Verdict) -> None:
+    files = {f"dgx-{letter}/dmesg": "[1.0] docker0: link becomes ready\n" for letter in "abc"}
+    files["dgx-b/dmesg"] = PANIC
+    assert verdict(files).initiating.hosts == ["dgx-b"]
+
+
+def test_folders_of_no_common_stem_that_hold_kernels_logs_are_no_hosts(verdict: Verdict) -> None:
+    files = {"before/dmesg": "[1.0] docker0: link becomes ready\n", "after/dmesg": PANIC}
+    assert verdict(files).initiating.hosts == []
