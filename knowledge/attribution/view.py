@@ -314,7 +314,10 @@ class CaseView:
         """Troubles in streams that do not tell whose they are; `rank` is -1."""
         nobody = RankStory(rank=-1, attempt=self.attempt)
         nobody.hits = [
-            hit for hit in self.case.hits if self._anonymous(hit.place) and hit.signature.scope is not Scope.JOB
+            hit
+            for hit in self.case.hits
+            if self._anonymous(hit.place)
+            and (hit.signature.scope is not Scope.JOB or hit.signature.role is SignatureRole.CASCADE)
         ]
         nobody.tracebacks = [traceback for traceback in self.case.tracebacks if self._anonymous(traceback.end)]
         return self._own(nobody)

@@ -58,6 +58,14 @@ def positions(view: CaseView) -> dict[str, dict[int, Position]]:
                 loose = None
         if loose:
             groups.setdefault("", {}).setdefault(rank, loose)
+    return _joined(groups)
+
+
+def _joined(groups: dict[str, dict[int, Position]]) -> dict[str, dict[int, Position]]:
+    """Ranks whose words name no group belong to the only one that others name: their logs were cut, or are of one version."""
+    named = [group for group in groups if group]
+    if "" in groups and len(named) == 1:
+        groups[named[0]] = groups.pop("") | groups[named[0]]
     return groups
 
 
@@ -154,11 +162,20 @@ def _occupation(view: CaseView, ranks: list[int]) -> tuple[str, Place] | None:
 def _absent(view: CaseView) -> Iterator[Hypothesis]:
     """Ranks that neither waited nor lost a peer, while the others did."""
     victims = {*view.waiting, *view.bereft}
-    if not victims or len(view.ranks) < 2:
+    if not victims:
         return
-    silent = [rank for rank in view.ranks if rank not in victims and rank not in view.own and not _gave_up(view, rank)]
-    if not silent or len(silent) * 2 > len(view.ranks):
+    if len(view.ranks) < 2:
+        yield _nobody(view, victims, [])
+        return
+    silent = [
+        rank for rank in view.numbered if rank not in victims and rank not in view.own and not _gave_up(view, rank)
+    ]
+    if not silent or len(silent) * 2 > len(view.numbered):
         yield _nobody(view, victims, silent)
+        return
+    unheard = not any(rank in view.stories for rank in silent)
+    if unheard and (busy := _busy_stranger(view, victims, silent)):
+        yield busy
         return
     torn = [rank for rank in silent if rank in view.gaps.torn and not _left(view, rank)]
     if whole := [rank for rank in silent if rank not in torn]:
@@ -300,13 +317,13 @@ def _nobody(view: CaseView, victims: Iterable[int], silent: list[int]) -> Hypoth
     unanswered = [hit for hits in view.bereft.values() for hit in hits if hit.signature.cause == "rdma-retry-exceeded"]
     if unanswered and not silent:
         return _transport(view, unanswered)
-    timed_out = any(hit.signature.cause == "collective-timeout" for hits in view.waiting.values() for hit in hits)
-    busy = None if silent else _busy_stranger(view, victims)
+    timed_out = bool(_timed_out(view))
+    busy = None if silent else _busy_stranger(view, victims, [])
     if busy:
         return busy
     lead = next((hits[0] for rank in victims if (hits := view.waiting.get(rank) or view.bereft.get(rank))), None)
     return Hypothesis(
-        cause="collective-timeout" if timed_out or not view.bereft else "peer-lost", score=0.45, reason="every rank that spoke was only waiting",
+        cause="collective-timeout" if timed_out or not _parted(view) else "peer-lost", score=0.45, reason="every rank that spoke was only waiting",
         proofs=[Proof(lead.place, Role.CASCADE, lead.signature.id)] if lead else [], signature=lead.signature if lead else None,
         missing=[
             ("Which rank did not answer: the logs of the silent ranks, the launcher's exit codes, or flight-recorder dumps "
@@ -315,7 +332,7 @@ def _nobody(view: CaseView, victims: Iterable[int], silent: list[int]) -> Hypoth
     )  # fmt: skip
 
 
-def _busy_stranger(view: CaseView, victims: Iterable[int]) -> Hypothesis | None:
+def _busy_stranger(view: CaseView, victims: Iterable[int], silent: list[int]) -> Hypothesis | None:
     """Work that no rank's label stands before, as progress bars have none, and that went on while all ranks heard of waited."""
     last = [
         (place, cause)
@@ -326,7 +343,7 @@ def _busy_stranger(view: CaseView, victims: Iterable[int]) -> Hypothesis | None:
     if not view.waiting or not last or not is_going_on(last[-1][0].text):
         return None
     place, cause = last[-1]
-    ranks = [0] if sorted(victims) == list(range(1, len([*victims]) + 1)) else []
+    ranks = silent if len(silent) == 1 else []
     victim = next(hits[0] for hits in view.waiting.values())
     return Hypothesis(
         cause=cause, score=0.6, reason="the last lines of no named rank tell what went on while the others waited", ranks=ranks,

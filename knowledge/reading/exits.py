@@ -35,6 +35,7 @@ _SLURMD = re.compile(
 _PARENT = re.compile(
     r"(?:--local[-_]rank[= ',]+(?P<local>\d{1,4})\b.{0,1500})?died with <Signals\.SIG\w{1,9}: (?P<signal>\d{1,2})>"
 )
+_COMPOSER = re.compile(r"[Gg]lobal rank (?P<rank>\d{1,6}) \(PID (?P<pid>\d+)\) exited with code (?P<code>-?\d+)")
 _PADDLE = re.compile(r"the trainer process with rank=\[(?P<ranks>[\d, ]{1,2000})\] was aborted")
 _SPAWN = re.compile(r"process (?P<rank>\d+) terminated with (?:signal (?P<signal>SIG\w+)|exit code (?P<code>\d+))")
 
@@ -150,6 +151,8 @@ class ExitReader:
             yield Exit(
                 place, -int(found["signal"]), None, child, first=True, by="parent", last_spawned=child is not None
             )
+        elif found := _COMPOSER.search(text):
+            yield Exit(place, int(found["code"]), int(found["rank"]), pid=int(found["pid"]), by="composer")
         elif found := _PADDLE.search(text):
             aborted = expand(found["ranks"].replace(" ", ""))
             for rank in aborted:  # its exit code is not told; what a process says is 1

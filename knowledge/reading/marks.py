@@ -4,12 +4,13 @@ from __future__ import annotations
 
 TRACEBACK = "Traceback (most recent call last)"
 STACK = "(most recent call first)"
+FRAME = '  File "'
 
 ENDS = frozenset(
     {
         "exitcode", "exit code", "Exit code:", "EXIT CODE:", "KILLED BY SIGNAL", "Process name:", "RUNNING AT", "exited on signal",
         "exits with return code", ") exited", "terminated with signal", "Root Cause (first", "  host      :", "  rank      :",
-        "srun: error: ", "died with <Signals", "the trainer process with rank=",
+        "exited with code ", "srun: error: ", "died with <Signals", "the trainer process with rank=",
     }
 )  # fmt: skip
 """A launcher's or the scheduler's words on how a process ended."""
@@ -38,4 +39,4 @@ _DONE = (
 FINISHED = frozenset(form for words in _DONE for form in (words[1:], words.title()[1:], words.upper()))
 """Words without which no line says that training came to its end: in sentences, in titles and in capitals."""
 
-MARKS = frozenset({TRACEBACK, STACK}) | ENDS | STARTS
+MARKS = frozenset({TRACEBACK, STACK, FRAME}) | ENDS | STARTS

@@ -11,7 +11,7 @@ from knowledge.catalogue import Catalogue
 from knowledge.reading import exits
 from knowledge.reading.bundle import OF_ONE_HOST
 from knowledge.reading.evidence import CaseEvidence, Exit, Hit, Place, Process, Pulse, RankStory
-from knowledge.reading.marks import ENDS, FINISHED, STACK, STARTS, TRACEBACK
+from knowledge.reading.marks import ENDS, FINISHED, FRAME, STACK, STARTS, TRACEBACK
 from knowledge.reading.pods import PodReader
 from knowledge.reading.prefixes import Prefix, strip_prefix
 from knowledge.reading.progress import says_finished, says_got_over, step_of
@@ -310,7 +310,7 @@ class StreamReader:
         """Feed a line to the readers that are in the middle of something, or begin something with it."""
         if TRACEBACK in text and (whole := folded(text, place, tagged)):
             self._found.tracebacks.append(whole)
-        elif TRACEBACK in text or place.rank in self._tracebacks:
+        elif TRACEBACK in text or FRAME in text or place.rank in self._tracebacks:
             reader = self._tracebacks.setdefault(place.rank, TracebackReader())
             reader.ignored = reader.ignored or _IGNORED in self._before.get(place.rank, "")
             if TRACEBACK in text:

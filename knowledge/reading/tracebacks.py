@@ -9,6 +9,8 @@ from knowledge.reading.marks import TRACEBACK
 from knowledge.reading.progress import is_training
 
 _FRAME = re.compile(r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
+_ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt)(?::|$)")
+"""An exception by its name, where nothing else tells that one must follow."""
 _EXCEPTION = re.compile(r"^(?P<type>[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*)(?:: ?(?P<message>.*))?$")
 _MESSAGE_LINES = 8
 """Lines after the exception's first that are still taken for its message."""
@@ -19,6 +21,8 @@ _CAUSED = re.compile(r"^(?:The above exception was the direct cause|During handl
 _OF_WORKER = "Original Traceback"
 """How PyTorch calls the traceback of a worker process under the one of the rank that raised it again."""
 _MAX_LINES = 400
+_MAX_BEHEADED = 60
+"""Lines in which a traceback whose beginning was cut off must come to its exception."""
 _END_OF_STRING = re.compile(r'(?<!\\)"')
 
 
@@ -29,6 +33,7 @@ class TracebackReader:
         self._start: Place | None = None
         self._frames: list[Frame] = []
         self._tagged = False
+        self._beheaded = False  # its first line was cut off
         self._lines = 0
         self._previous: Traceback | None = None  # finished, may turn out to be chained to the next
         self._chaining = False
@@ -55,11 +60,13 @@ class TracebackReader:
     def feed(self, text: str, place: Place, tagged: bool) -> Traceback | None:
         """Take one line (`text` without launcher prefixes); return the traceback that it ends, if any."""
         if TRACEBACK in text:
-            self._start, self._frames, self._tagged, self._lines = place, [], tagged, 0
+            self._start, self._frames, self._tagged, self._lines, self._beheaded = place, [], tagged, 0, False
             self._inner = self._previous is not None and text.startswith(_OF_WORKER)
             self._within = True
             return None
         self._within = False
+        if self._start is None and self._previous is None and (frame := _FRAME.match(text)) and frame["function"]:
+            self._start, self._frames, self._tagged, self._lines, self._beheaded = place, [], tagged, 0, True
         if self._start is None:
             if self._previous is not None:
                 self._since += 1
@@ -80,14 +87,14 @@ class TracebackReader:
             if found:
                 self._frames.append(Frame(found["path"], int(found["line"]), found["function"] or ""))
             self._within = bool(text.strip())
-            if self._lines > _MAX_LINES:
+            if self._lines > (_MAX_BEHEADED if self._beheaded else _MAX_LINES):
                 self._start = None
             return None
         if _LAUNCHER.match(text):
             return None
         ending = _EXCEPTION.match(text)
-        if not ending or (not self._frames and self._lines > 2):
-            if self._lines > _MAX_LINES:
+        if not ending or (self._beheaded and not _ERROR.match(text)) or (not self._frames and self._lines > 2):
+            if self._lines > (_MAX_BEHEADED if self._beheaded else _MAX_LINES):
                 self._start = None
             return None
         finished = Traceback(

