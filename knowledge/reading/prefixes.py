@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from knowledge.reading.syslog import split_job_line
 from knowledge.reading.wrapped import unwrap
 
 _ARRIVAL = re.compile(
@@ -19,7 +20,7 @@ _ARRIVAL = re.compile(
 _MPIRUN = re.compile(
     r"^(?:[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]+ \d{4})?\[(?:[\w.-]+@)?\d+,(?P<rank>\d+)\]<std(?:out|err|diag)>: ?"
 )
-_MPIRUN_BARE = re.compile(r"^\[\d+,(?P<rank>\d+)\](?:<std(?:out|err)>)?: ?")
+_MPIRUN_BARE = re.compile(r"^\[(?:\d+,(?=\d+\])|(?=\d+\]<))(?P<rank>\d+)\](?:<std(?:out|err)>)?: ?")
 _ROLE = re.compile(r"^\[(?:default|[a-z_]*worker|trainer)(?P<local>\d+)\]: ?")
 _RAY = re.compile(
     r"^\((?P<actor>[A-Za-z_][\w.:]*)(?: rank=(?P<rank>\d+))?,? ?pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\d.]+))?\) ?"
@@ -30,6 +31,7 @@ _LABEL = re.compile(r"^ *(?P<rank>\d{1,6}):(?!\d\d:\d\d) ?")  # and no time of d
 _HYDRA = re.compile(r"^\[(?P<rank>\d{1,6})\] ")
 _BRACKETS = re.compile(r"^\[(?P<local>\d{1,6})\]: ?")
 _HOST = re.compile(r"^(?P<host>[A-Za-z][A-Za-z0-9.-]{1,62}|\d{1,3}(?:\.\d{1,3}){3}): ")
+_COLUMN = re.compile(r"^(?P<pod>[a-z][a-z0-9.]*[-_][a-z0-9._-]*) (?:[a-z][a-z0-9-]*|\s*\|) ")
 _AMBIGUOUS = re.compile(
     rf"(?:{_ARRIVAL.pattern[1:]})?(?:(?P<label> *\d{{1,6}}:(?!\d\d:\d\d) ?)|(?P<hydra>\[\d{{1,6}}\] )|(?P<brackets>\[\d{{1,6}}\]: ?)"
     r"|(?P<host>[A-Za-z][A-Za-z0-9.-]{1,62}|\d{1,3}(?:\.\d{1,3}){3}): )"
@@ -61,6 +63,7 @@ class Habits:
     hydra: bool = False  # MPICH and Intel MPI: `[3] `
     brackets: bool = False  # torchrun with a prefix of the site's own: `[3]: `
     host: bool = False  # pdsh: `node7: `
+    column: bool = False  # stern and docker compose: `trainer-0 pytorch `, `trainer-0  | `
     wrapped: bool = False  # a collector's JSON round each line
 
 
@@ -68,12 +71,15 @@ def learn_habits(lines: Iterable[str]) -> Habits:
     """Decide from a sample of clean lines which ambiguous prefixes a file uses."""
     total = labels = hydras = brackets = wrapped = 0
     hosts: Counter[str] = Counter()
+    pods: Counter[str] = Counter()
     for whole in lines:
         if not whole or whole.isspace():
             continue
         total += 1
         record = unwrap(whole)
         wrapped += record is not None
+        if found := _COLUMN.match(whole):
+            pods[found["pod"]] += 1
         found = _AMBIGUOUS.match(record.text if record else whole)
         if not found:
             continue
@@ -92,6 +98,7 @@ def learn_habits(lines: Iterable[str]) -> Habits:
         hydra=hydras >= enough,
         brackets=brackets >= enough,
         host=sum(count for count in hosts.values() if count > 1) >= max(3, total * 6 // 10),
+        column=sum(count for count in pods.values() if count > 1) >= max(3, total * 6 // 10),
         wrapped=wrapped >= enough,
     )
 
@@ -99,7 +106,7 @@ def learn_habits(lines: Iterable[str]) -> Habits:
 def may_begin(line: str, habits: Habits) -> bool:
     """Whether `strip_prefix` may find something in front of a line: quick, and never wrong when it says no."""
     first = line[:1]
-    if first == "[" or first == "(" or habits.label or habits.host or habits.wrapped:
+    if first == "[" or first == "(" or habits.label or habits.host or habits.column or habits.wrapped:
         return True
     return line[10:11] == "T" if first.isdigit() else line[3:4] == " "
 
@@ -111,6 +118,8 @@ def strip_prefix(line: str, habits: Habits) -> tuple[Prefix, str]:
         return prefix, line
     if habits.wrapped and (record := unwrap(line)):
         prefix.host, prefix.pod, line = record.host, record.pod, record.text
+    if (line[3:4] == " " or line[10:11] == "T") and (logged := split_job_line(line)):
+        prefix.host, line = logged
     for _ in range(4):
         first = line[:1]
         found: re.Match[str] | None = None
@@ -145,6 +154,8 @@ def strip_prefix(line: str, habits: Habits) -> tuple[Prefix, str]:
             found = _MPIRUN.match(line) if line[3:4] == " " else None  # a date
             if found:
                 prefix.rank = int(found["rank"])
+            elif habits.column and prefix.pod is None and (found := _COLUMN.match(line)):
+                prefix.pod = found["pod"]
             elif habits.host and (found := _HOST.match(line)) and found["host"] not in _NOT_HOSTS:
                 prefix.host = found["host"]
             else:

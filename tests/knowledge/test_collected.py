@@ -124,3 +124,20 @@ def test_ranks_that_send_and_ranks_that_receive_issue_no_different_collectives(v
     ops = ["SEND", "SEND", "SEND", "RECV"]
     files = {f"rank-{rank}.log": f"step 1\n{WAITED.format(rank=rank, op=op)}" for rank, op in enumerate(ops)}
     assert verdict(files).cause.id == "collective-timeout"
+
+
+@pytest.mark.parametrize("between", [" pytorch ", "  | "])
+def test_pods_in_a_column_of_their_own_are_where_lines_come_from(verdict: Verdict, between: str) -> None:
+    lines = [f"vlm-{rank // 2}{between}[rank{rank}]: step {step}" for step in (1, 2, 3) for rank in range(4)]
+    lines += [f"vlm-1{between}[rank3]: {line}" for line in ("Traceback (most recent call last):", "ValueError: x")]
+    told = verdict({"all.log": "\n".join(lines) + "\n"})
+    assert (told.initiating.ranks, told.initiating.hosts) == ([3], ["vlm-1"])
+
+
+def test_ranks_between_others_that_nothing_was_heard_of_are_those_that_were_lost(verdict: Verdict) -> None:
+    lost = "NCCL WARN socketProgress: Connection closed by remote peer n2<41000>\n"
+    files = {f"rank-{rank}.log": f"step 1\nstep 2\n{lost}" for rank in range(8) if rank != 3}
+    told = verdict(files)
+    assert (told.cause.id, told.initiating.ranks) == ("killed-unknown", [3])
+    assert told.missing
+    assert told.confidence < 0.9
