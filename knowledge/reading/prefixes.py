@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from knowledge.reading.syslog import split_job_line
 from knowledge.reading.wrapped import unwrap
 
 _ARRIVAL = re.compile(
@@ -118,8 +117,6 @@ def strip_prefix(line: str, habits: Habits) -> tuple[Prefix, str]:
         return prefix, line
     if habits.wrapped and (record := unwrap(line)):
         prefix.host, prefix.pod, line = record.host, record.pod, record.text
-    if (line[3:4] == " " or line[10:11] == "T") and (logged := split_job_line(line)):
-        prefix.host, line = logged
     for _ in range(4):
         first = line[:1]
         found: re.Match[str] | None = None
