@@ -322,12 +322,11 @@ class Cluster:
 
     def _remove_memory_groups(self) -> None:
         for node in self.nodes:
-            top = MEMORY_GROUPS / f"slurm_{node}"
-            for group in sorted((path for path in top.rglob("*") if path.is_dir()), reverse=True):
+            for group, _, _ in os.walk(
+                MEMORY_GROUPS / f"slurm_{node}", topdown=False
+            ):  # passes over what goes meanwhile
                 with suppress(OSError):
-                    group.rmdir()
-            with suppress(OSError):
-                top.rmdir()
+                    Path(group).rmdir()
 
     def _step_daemons(self, node: str = "") -> list[int]:
         """slurmstepd processes of this cluster, or of one of its nodes."""
