@@ -14,6 +14,7 @@ from knowledge.tables.exits import signals
 
 def propose(view: CaseView) -> Iterator[Hypothesis]:
     """One hypothesis for each way of ending that is not the launcher's own doing."""
+    yield from _by_shell(view)
     groups: dict[int, list[Exit]] = {}
     for ended in _of_local_ranks(view):
         groups.setdefault(ended.code, []).append(ended)
@@ -32,7 +33,8 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         if code == -6:
             score -= 0.2
         if code == 1:
-            score = 0.3  # an exception that was not kept: who raised it first is not known
+            # an exception that was not kept: who raised it first is not known, unless all others tell of somebody else
+            score = 0.5 if len(ranks) == 1 and _all_others_suffered(view, ranks[0]) else 0.3
         torn = [rank for rank in ranks if rank in view.gaps.torn]
         if torn:
             score -= 0.2
@@ -47,6 +49,22 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
                 *([_ORDER] if tied and ranks else []),
                 *(view.gaps.rest_of(rank) for rank in torn[:1]), *_missing(view, cause, ranks), *pod_logs(view, ranks),
             ],
+        )  # fmt: skip
+
+
+def _by_shell(view: CaseView) -> Iterator[Hypothesis]:
+    """An abort of which only the shell or the handler of signals tells, where nobody says a reason."""
+    if view.own or view.unattributed or view.waiting or view.bereft or any(ended.code for ended in view.exits.values()):
+        return
+    told = [
+        hit.place for hit in view.case.hits if hit.signature.id == "core-dumped-abort" and not view.survived(hit.place)
+    ]
+    if told:
+        ranks = sorted({place.rank for place in told if place.rank is not None})
+        yield Hypothesis(
+            cause="native-abort", score=0.5, reason="its process was aborted, and nothing that was read says why", ranks=ranks,
+            hosts=view.hosts_of(ranks), proofs=[Proof(place, Role.ROOT) for place in told[:2]],
+            missing=["Why the process aborted itself: the lines that it wrote right before, or its core file (`coredumpctl gdb`)."],
         )  # fmt: skip
 
 
@@ -80,6 +98,8 @@ def _telling(view: CaseView, rank: int, ended: Exit) -> bool:
     """Whether this ending can be where it began: not a stop by the launcher, not the end of a rank that only waited."""
     if ended.code == 0 or (ended.code in (-15, 143) and not _stopped_alone(view, ended)):
         return False
+    if not ended.first and ended.pid in _stopped_by_agents(view):
+        return False
     if rank in view.waiting or rank in view.bereft:
         return False
     if rank in view.own:
@@ -88,6 +108,20 @@ def _telling(view: CaseView, rank: int, ended: Exit) -> bool:
     if story and any(hit.signature.role.value == "cascade" for hit in story.hits):
         return False
     return not (ended.code == 1 and not ended.first)
+
+
+def _stopped_by_agents(view: CaseView) -> set[int | None]:
+    """The processes that agents stopped while they still lived: whatever signal ended them, somebody else had failed."""
+    hits = [hit for hit in view.case.hits if hit.signature.id == "torchrun-stops-siblings"]
+    return {pid for hit in hits if hit.place.attempt == view.attempt and (pid := hit.number("pid")) is not None}
+
+
+def _all_others_suffered(view: CaseView, rank: int) -> bool:
+    """Whether every other rank that is known waited in vain, lost a peer, or was stopped."""
+    others = [other for other in {*view.exits, *view.stories} if other != rank]
+    stopped = [other for other in others if (ended := view.exits.get(other)) and ended.code == -15]
+    suffered = [other for other in others if other in view.waiting or other in view.bereft]
+    return bool(suffered) and {*suffered, *stopped} >= set(others)
 
 
 def _stopped_alone(view: CaseView, ended: Exit) -> bool:

@@ -12,7 +12,7 @@ from knowledge.attribution.troubles import Own
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit
-from knowledge.signature import Says
+from knowledge.signature import Says, SignatureRole
 
 _BELOW = 60  # lines under a line that names a rank in which that rank's error may stand
 
@@ -53,6 +53,8 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
             signature, traceback = own.hit.signature if own.hit else lead.signature, own.traceback
             proofs.insert(0, Proof(own.place, Role.ROOT))
             named, score = named if alone else [], 0.92
+        elif not view.own and cause == "app-exception" and _suffered_below(view, lead):
+            continue
         yield Hypothesis(
             cause=cause, score=score, reason="a line names the rank", ranks=named,
             hosts=view.hosts_of(named) or [host for hit in hits[:1] if (host := hit.captures.get("host"))], proofs=proofs,
@@ -72,6 +74,16 @@ def _told_below(view: CaseView, lead: Hit) -> tuple[Own, bool] | None:
     own = first_of(below)
     same = [hit.place for hit in view.case.hits if own.hit and hit.signature is own.hit.signature]
     return own, not any(place.order < lead.place.order or place.source != lead.place.source for place in same)
+
+
+def _suffered_below(view: CaseView, lead: Hit) -> bool:
+    """Whether what stands under a line that names its rank tells of others' trouble: then it did not begin there."""
+    return any(
+        hit.signature.role is SignatureRole.CASCADE
+        and hit.place.source == lead.place.source
+        and 0 < hit.place.order - lead.place.order <= _BELOW
+        for hit in view.case.hits
+    )
 
 
 def _voted(view: CaseView) -> Iterator[Hypothesis]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from knowledge.attribution.clocks import SURE, Clocks, estimate
 from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.notation import compress
-from knowledge.attribution.troubles import OF_THE_GROUP, Own
+from knowledge.attribution.troubles import OF_THE_GROUP, Own, is_last_act
 from knowledge.attribution.view import CaseView
 from knowledge.causes import load_causes
 from knowledge.diagnosis import Role
@@ -70,7 +70,13 @@ def _reads_data(frame: Frame) -> bool:
 
 def first_of(owns: list[Own]) -> Own:
     """Of one rank's troubles the one that began: a catalogue entry before a bare exception, never what another explains."""
-    named = [own for own in owns if own.hit]
+    raised = next((own.order for own in owns if own.traceback), None)
+    named = [
+        own
+        for own in owns
+        if own.hit
+        and not (raised is not None and raised < own.order and own.traceback is None and is_last_act(own.hit))
+    ]
     causes = {own.hit.signature.cause for own in named if own.hit}
     deeper = [
         own for own in named if own.hit and not own.hit.signature.explained_by & (causes - {own.hit.signature.cause})
@@ -121,10 +127,10 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
             view.ranks_on(view.host_of(ranks[0])) if ranks else [],
             "the same error on several ranks of one host",
         )
+    if not locals_ and (workers := _all_workers(view, owns, lead)):
+        ranks, reason = workers, "the launcher lists as many workers that ended so as there are errors in its output"
     if not ranks and (struck := _of_process(view, owns, lead)) is not None:
         ranks, reason = [struck], "an error that names the process, and a start-up line tells whose it is"
-    if not locals_ and not ranks and (workers := _all_workers(view, owns, lead)):
-        ranks, reason = workers, "the launcher lists as many workers that ended so as there are errors in its output"
     hypothesis = _explain(view, [lead], 0, 1, estimate(view, []))
     hosts = view.hosts_of(ranks)
     if not ranks and (host := _host_named(owns, lead)):
@@ -208,6 +214,9 @@ def _ended_by_themselves(view: CaseView, lead: Own) -> list[int]:
 def _in_order(groups: list[list[Own]], clocks: Clocks) -> tuple[list[list[Own]], int]:
     """The groups in order, by time where clocks allow it, else by cause; and how many may be first, 0 where one is."""
     ordered = sorted(groups, key=lambda group: _when(group, clocks))
+    leads = [_earliest(group, clocks) for group in ordered]
+    if len({own.place.source for own in leads}) == 1 and all(own.seconds is None for own in leads):
+        ordered.sort(key=lambda group: min(own.order for own in group))
     if len(ordered) < 2:
         return ordered, 0
     lead = _earliest(ordered[0], clocks).place

@@ -174,7 +174,7 @@ def _absent(view: CaseView) -> Iterator[Hypothesis]:
         yield _nobody(view, victims, [rank for rank in silent if rank in view.ranks])
         return
     unheard = not any(rank in view.stories for rank in silent)
-    if unheard and (busy := _busy_stranger(view, victims, silent)):
+    if unheard and (busy := _busy_stranger(view, silent)):
         yield busy
         return
     torn = [rank for rank in silent if rank in view.gaps.torn and not _left(view, rank)]
@@ -270,11 +270,14 @@ def _reading(view: CaseView, silent: list[int], heard: list[int], left: list[int
     if (timed_out and not parted) or len(timed_out) > len(parted):
         score = 0.72 if parted else 0.82  # where connections closed too, it may have ended instead
         return heard, "rank-hang", score, "it stopped without a word while every other rank timed out waiting"
+    if len(heard) == 1 and (ended := view.exits.get(heard[0])) and ended.first and 0 < ended.code < _SIGNALLED:
+        return heard, "silent-exit", 0.66, "its launcher saw it end first, by itself, and its log has no word on why"
     if len(heard) == 1:
         return heard, "killed-unknown", 0.72, "its log ends without a word, and all others then lost their connection"
     return heard, "peer-lost", 0.5, "these ranks ended without a word, and the others lost their connection"
 
 
+_SIGNALLED = 128  # from here on, a shell's exit codes mean a signal
 _ENDED = "remote process exited"  # NCCL's words
 
 
@@ -318,7 +321,7 @@ def _nobody(view: CaseView, victims: Iterable[int], silent: list[int]) -> Hypoth
     if unanswered and not silent:
         return _transport(view, unanswered)
     timed_out = bool(_timed_out(view))
-    busy = None if silent else _busy_stranger(view, victims, [])
+    busy = None if silent else _busy_stranger(view, [])
     if busy:
         return busy
     lead = next((hits[0] for rank in victims if (hits := view.waiting.get(rank) or view.bereft.get(rank))), None)
@@ -332,7 +335,7 @@ def _nobody(view: CaseView, victims: Iterable[int], silent: list[int]) -> Hypoth
     )  # fmt: skip
 
 
-def _busy_stranger(view: CaseView, victims: Iterable[int], silent: list[int]) -> Hypothesis | None:
+def _busy_stranger(view: CaseView, silent: list[int]) -> Hypothesis | None:
     """Work that no rank's label stands before, as progress bars have none, and that went on while all ranks heard of waited."""
     last = [
         (place, cause)

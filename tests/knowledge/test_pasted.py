@@ -167,3 +167,32 @@ def test_composer_tells_which_rank_ended_by_itself(verdict: Verdict) -> None:
     )
     said = verdict({"out.log": told})
     assert (said.cause.id, said.initiating.ranks) == ("app-exception", [1])
+
+
+def test_an_abort_that_only_the_shell_tells_is_a_failure(verdict: Verdict) -> None:
+    shell = "./run.sh: line 25: 30673 Aborted                 (core dumped) python3 train.py\n"
+    said = verdict({"out.log": "loading\n" + shell})
+    assert (said.outcome.value, said.cause.id) == ("failed", "native-abort")
+    assert said.confidence < 0.8
+    assert said.missing
+
+
+def test_a_spawned_process_that_only_waited_is_not_blamed(verdict: Verdict) -> None:
+    told = (
+        "E       -- Process 5 terminated with the following error:\nE       Traceback (most recent call last):\n"
+        'E         File "/z/t.py", line 20, in training\nE           item = next(iter(dl))\nE       RuntimeError: Socket Timeout\n'
+    )
+    assert verdict({"pytest.log": told}).initiating.ranks == []
+
+
+def test_of_errors_in_one_stream_without_times_the_first_line_leads(verdict: Verdict) -> None:
+    def raised(rank: int, message: str) -> str:
+        return (
+            f'[rank{rank}]: Traceback (most recent call last):\n[rank{rank}]:   File "/z/train.py", line 7, in step\n'
+            f"[rank{rank}]:     go()\n[rank{rank}]: {message}\n"
+        )
+
+    lost = "OSError: [Errno 116] Stale file handle: '/cache/tmp.pid'"
+    log = raised(19, lost) + raised(22, "ValueError: the module is empty") + raised(27, lost)
+    said = verdict({"out.log": log})
+    assert (said.cause.id, said.initiating.ranks) == ("stale-file-handle", [19, 27])
