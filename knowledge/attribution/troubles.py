@@ -91,6 +91,7 @@ def _of_traceback(
     for link in reversed(chain):
         places = [(link.end.source.name, order) for order in range(link.end.order, link.last_order + 1)]
         hits = [hit for place in places for hit in by_line.get(place, [])]
+        hits = [hit for hit in hits if hit.place.order == link.end.order or not is_last_act(hit)]
         used.update(places)
         root = next(
             (hit for hit in hits if hit.signature.role is SignatureRole.ROOT and not _names_others(hit, rank)), None
@@ -103,6 +104,11 @@ def _of_traceback(
     if original.exception.rsplit(".", 1)[-1] in _WRAPPERS + OF_THE_GROUP or original.exception == "KeyboardInterrupt":
         return None
     return Own(rank, traceback.end.order, traceback=traceback)
+
+
+def is_last_act(hit: Hit) -> bool:
+    """Whether a line tells only that the rank gave up, as MPI's wrapper of Python does after any exception."""
+    return hit.signature.role is SignatureRole.ROOT and hit.signature.cause in ("app-abort", "silent-exit")
 
 
 def _names_others(hit: Hit, rank: int) -> bool:

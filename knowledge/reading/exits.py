@@ -23,6 +23,7 @@ _SRUN_CODE = re.compile(r"Exited with exit code (?P<code>\d+)")
 _MPI_SIGNAL = re.compile(
     r"process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node (?P<host>\S+) exited on signal (?P<signal>\d+)"
 )
+_MPI_NOTICE = "noticed that process rank "
 _MPI_NAME = re.compile(r"Process name: \[(?:\[\d+,\d+\],|prterun-\S+@\d+,)(?P<rank>\d+)\]")
 _MPI_CODE = re.compile(r"Exit code:\s+(?P<code>\d+)")
 _HYDRA_PID = re.compile(r"PID (?P<pid>\d+) RUNNING AT (?P<host>\S+)")
@@ -99,10 +100,22 @@ class ExitReader:
         self._host: str | None = None
         self._rank: tuple[int, int] | None = None
         self._mpi_rank: int | None = None
+        self._notice: tuple[str, Place] | None = None  # of Open MPI, which breaks its lines anywhere
         self._hydra: tuple[int | None, str] | None = None
 
+    @property
+    def amid(self) -> bool:
+        """Whether the next line, whatever it is, may go on with what the last one began to tell."""
+        return self._notice is not None
+
     def feed(self, text: str, place: Place) -> Iterator[Exit]:
-        """Take one line with a mark of `marks.ENDS`; yield the exits it tells of."""
+        """Take one line with a mark of `marks.ENDS`, or any while `amid` one; yield the exits it tells of."""
+        if self._notice is not None:
+            (begun, place), self._notice = self._notice, None
+            text = f"{begun} {text.strip()}"
+        elif _MPI_NOTICE in text and not _MPI_SIGNAL.search(text):
+            self._notice = text, place
+            return
         if "Root Cause (first observed failure)" in text:
             self._root_cause = True
         elif found := _BLOCK_HOST.match(text):

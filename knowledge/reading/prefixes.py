@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from knowledge.reading.syslog import split_job_line
 from knowledge.reading.wrapped import unwrap
 
 _ARRIVAL = re.compile(
@@ -120,6 +121,8 @@ def strip_prefix(line: str, habits: Habits) -> tuple[Prefix, str]:
     for _ in range(4):
         first = line[:1]
         found: re.Match[str] | None = None
+    if (line[3:4] == " " or line[10:11] == "T") and (logged := split_job_line(line)):
+        prefix.host, line = logged
         if first == "[":
             if line[1:2] == "r" and (found := _GLOBAL.match(line)):
                 prefix.rank = int(found["rank"])

@@ -162,6 +162,7 @@ class StreamReader:
         if self._window and candidate is not None and self._said_before(rank, candidate):
             return
         watched = candidate is not None or rank in self._tracebacks or rank in self._stacks or self._naming is not None
+        watched = watched or self._exits.amid
         if not text or text.isspace():
             if watched:
                 self._watch("", self._place(line, at, rank, prefix), prefix.tagged)
@@ -194,7 +195,7 @@ class StreamReader:
         if self._source.kind is SourceKind.KUBERNETES:
             self._pods.feed(text, place)
         self._watch(text, place, prefix.tagged, stack=STACK in marks)
-        if marks and not marks.isdisjoint(ENDS):
+        if self._exits.amid or (marks and not marks.isdisjoint(ENDS)):
             self._found.exits.extend(self._complete(found) for found in self._exits.feed(text, place))
         if candidate and candidate.entries:
             if self._said_again(rank, candidate):

@@ -18,6 +18,14 @@ def host_of_line(line: str) -> str | None:
     return found["host"] if found else None
 
 
+def split_job_line(line: str) -> tuple[str, str] | None:
+    """The host and the words of a job's process whose output went into the journal; None where the line is of another form."""
+    found = _LINE.match(line)
+    if found is None or not line[: found.end()].endswith("]: ") or not _OF_A_JOB.search(found["program"]):
+        return None
+    return found["host"], line[found.end() :]
+
+
 def is_kernel_line(line: str) -> bool:
     """Whether the kernel speaks in a journal's line."""
     found = _LINE.match(line)

@@ -8,9 +8,11 @@ from knowledge.reading.evidence import Frame, Place, Traceback
 from knowledge.reading.marks import TRACEBACK
 from knowledge.reading.progress import is_training
 
-_FRAME = re.compile(r'^\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
+_FRAME = re.compile(r'^>?\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
 _ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt)(?::|$)")
 """An exception by its name, where nothing else tells that one must follow."""
+_BOX = "│╭╰┃❱"  # what rich draws round a traceback
+_BOXED = re.compile(r"^│ (?P<path>/[^\s:]+|\.{0,2}[\w./-]+\.py):(?P<line>\d+) in (?P<function>\S+)")
 _EXCEPTION = re.compile(r"^(?P<type>[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*)(?:: ?(?P<message>.*))?$")
 _MESSAGE_LINES = 8
 """Lines after the exception's first that are still taken for its message."""
@@ -82,8 +84,8 @@ class TracebackReader:
             return None
         self._lines += 1
         self._tagged = self._tagged or tagged
-        if not text.strip() or text[0] in " \t|+":
-            found = _FRAME.match(text)
+        if not text.strip() or text[0] in " \t|+>" or text[0] in _BOX:
+            found = _FRAME.match(text) or _BOXED.match(text)
             if found:
                 self._frames.append(Frame(found["path"], int(found["line"]), found["function"] or ""))
             self._within = bool(text.strip())

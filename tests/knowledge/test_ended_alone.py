@@ -35,3 +35,44 @@ def test_a_spawned_process_that_left_by_itself_was_not_killed(verdict: Verdict) 
         {"train.log": "torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with exit code 7\n"}
     )
     assert (said.cause.id, said.initiating.ranks) == ("silent-exit", [1])
+
+
+def test_a_frozen_worker_that_its_agent_had_to_kill_is_the_one_that_was_waited_for(verdict: Verdict) -> None:
+    late = "RuntimeError: [/src/gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 10000ms for recv operation to complete"
+    waiting = {
+        f"rank-{rank}.log": f"rank={rank} world_size=4 pid=30{rank}\nstep 4\n[rank{rank}]: {late}\n"
+        for rank in (0, 1, 3)
+    }
+    agent = (
+        "W1130 21:33:48.004000 295 torch/distributed/elastic/multiprocessing/api.py:1028] Sending process 302 closing signal SIGTERM\n"
+        "Failures:\n[1]:\n  host      : c7\n  rank      : 2 (local_rank: 2)\n  exitcode  : -9 (pid: 302)  (SIGKILL)\n"
+        "Root Cause (first observed failure):\n[0]:\n  host      : c7\n  rank      : 0 (local_rank: 0)\n  exitcode  : 1 (pid: 300)\n"
+    )
+    said = verdict({**waiting, "rank-2.log": "rank=2 world_size=4 pid=302\nstep 4\n", "launcher.log": agent})
+    assert (said.cause.id, said.initiating.ranks) == ("rank-hang", [2])
+
+
+def test_a_worker_that_ended_with_1_and_no_traceback_left_while_all_others_lost_it(verdict: Verdict) -> None:
+    said = verdict(
+        {**SURVIVORS, "rank-3.log": "rank=3 world_size=4 pid=306\nbad setting\n", "launcher.log": AGENT.format(code=1)}
+    )
+    assert (said.cause.id, said.initiating.ranks) == ("silent-exit", [3])
+    assert said.confidence < 0.7
+
+
+def test_a_notice_of_open_mpi_is_read_over_the_end_of_its_line(verdict: Verdict) -> None:
+    notice = "prterun noticed that process rank 3 with PID 27770 on node mpp-n12 exited on\nsignal 8 (Floating point exception).\n"
+    said = verdict({"solver.log": "step 20 residual 4.6\n" + notice})
+    assert (said.cause.id, said.initiating.ranks) == ("native-abort", [3])
+
+
+def test_an_exception_before_mpi_abort_is_why_it_was_called(verdict: Verdict) -> None:
+    lines = [
+        "Traceback (most recent call last):",
+        '  File "/app/halo.py", line 19, in main',
+        "    raise Unstable(dt)",
+        "halo.Unstable: dt=0.02 exceeds 0.0133",
+        "MPI_ABORT was invoked on rank 0 in communicator MPI_COMM_WORLD",
+    ]
+    said = verdict({"out.txt": "".join(f"[0]<stderr>: {line}\n" for line in lines) + "[1]<stdout>: step 10\n"})
+    assert (said.cause.id, said.initiating.ranks) == ("app-exception", [0])
