@@ -63,13 +63,15 @@ class Intake:
     def answer(self, method: str, path: str, headers: Any, body: bytes) -> tuple[int, dict[str, str], dict[str, Any]]:
         self.requests.append((method, path))
         time.sleep(self.delay)
+        if method == "GET" and not re.fullmatch(r"/v1/incidents/[0-9a-f]+", path):
+            return 404, {}, {}  # as the service's router says, before anybody has looked at the token
         if self.in_between:
             return self.in_between[0], {}, self.in_between[1]
         if self.troubles:
             status, extra = self.troubles.pop(0)
             return status, extra, {"error": {"code": "trouble", "message": "on demand", "hint": ""}}
         if self.away or headers.get("Authorization") != f"Bearer {TOKEN}":
-            return 401, {}, {"error": {"code": "unauthorized", "message": "no such token", "hint": ""}}
+            return 401, {}, {"error": {"code": "unknown-token", "message": "no such token", "hint": ""}}
         if headers.get("Content-Encoding") == "gzip":
             body = gzip.decompress(body)
         if method == "POST" and path == "/v1/incidents":
@@ -79,7 +81,7 @@ class Intake:
             return 202, {}, {"id": f"inc-{key[0]}-{key[1]}", "url": f"/v1/incidents/inc-{key[0]}-{key[1]}"}
         found = re.fullmatch(r"/v1/incidents/inc-([\w-]+)-(\d+)/(complete|logs/(.+))", path)
         if not found:
-            return 404, {}, {"error": {"code": "not_found", "message": "no such incident", "hint": ""}}
+            return 404, {}, {"error": {"code": "no-incident", "message": "no such incident", "hint": ""}}
         if method != ("POST" if found[3] == "complete" else "PUT"):
             return 405, {}, {"error": {"code": "method_not_allowed", "message": "not so", "hint": ""}}
         seen = self.incidents[found[1], int(found[2])]

@@ -25,6 +25,8 @@ TRIES = 4
 SLOWEST = 50000  # bytes per second of a way that is still one
 LONGEST = 300  # seconds that all of a delivery may take beyond the patience with a service that is away
 SAME_END = 3  # seconds between what JobComp is told as the end and the start of EpilogSlurmctld
+# What OpenSSL's versions say of an answer that is no TLS.
+NOT_TLS = ("WRONG_VERSION_NUMBER", "UNKNOWN_PROTOCOL", "HTTP_REQUEST", "RECORD_LAYER_FAILURE", "PACKET_LENGTH_TOO_LONG")
 
 Answer = Dict[str, object]  # what JSON holds
 Log = Tuple[str, bytes]  # its name, and its text as gzip bytes
@@ -43,7 +45,11 @@ class InBetween(Away):
 
 
 class Refused(Exception):
-    """The service will never take this one."""
+    """The service will never take this one; `code` is its own word for why, "" where it gave none."""
+
+    def __init__(self, text: str, code: str = "") -> None:
+        super().__init__(text)
+        self.code = code
 
 
 class TooLong(Exception):
@@ -96,6 +102,8 @@ class Service:
                 self.close()
                 kind = Away
                 trouble = "%s: %s" % (type(error).__name__, str(error).replace(self.settings.token, "[token]"))
+                if getattr(error, "reason", None) in NOT_TLS:
+                    trouble += "; what listens there speaks plain HTTP, as the service does: TLS is the proxy's"
             else:
                 if 200 <= status < 300:
                     return answer
@@ -107,13 +115,26 @@ class Service:
                     raise Away(trouble)  # a wrong token or address: someone will put it right, asking again does not
                 if status not in (408, 425, 429) and status < 500:
                     if said or (status == 413 and method == "PUT"):  # a log too large for whoever it is will stay so
-                        raise Refused(trouble)
+                        raise Refused(trouble, said.partition(" ")[0])
                     trouble, kind = "HTTP %d, and not from the service itself" % status, InBetween
                 pause = max(pause, min(after, 60))
             if attempt + 1 == TRIES or time.time() + pause > self.until:
                 break
             time.sleep(pause)
         raise kind(trouble)
+
+    def greet(self) -> None:
+        """Return once the service has shown that it knows our token; raises Away where it has not.
+
+        It looks at the token before it looks for the incident, of which there is none.
+        """
+        try:
+            self.call("GET", "/v1/incidents/" + "0" * 32)
+        except Refused as why:
+            if why.code == "no-incident":
+                return
+            raise Away(str(why)) from None
+        raise Away("what answers there is no Firstfault")
 
     def _once(self, method: str, path: str, body: bytes, headers: Dict[str, str]) -> Tuple[int, Answer, int]:
         if self.connection is None:
