@@ -9,6 +9,8 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TypeVar
 
+from sqlalchemy import make_url
+
 from bot.intake.auth import hashed, new_token
 from bot.settings import Settings, SettingsInvalidError, load
 from storage.clusters import Clusters, Standing
@@ -21,10 +23,11 @@ T = TypeVar("T")
 def add(name: str, config: Path | None = None, *, renew: bool = False) -> int:
     """Create cluster `name` and print its token, which is shown this once; `renew` replaces the token of an old one.
 
-    Exit status: 0 done, 1 the name is taken, 2 a setting or the name is wrong. The service may run meanwhile.
+    Exit status: 0 done, 1 the name is taken or has its token from the settings, 2 a setting or the name is wrong. The service
+    may run meanwhile.
     """
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}", name):
-        print("firstfault: a cluster's name needs letters, digits, '.', '_' or '-'", file=sys.stderr)
+        _tell("a cluster's name needs letters, digits, '.', '_' or '-'")
         return 2
 
     async def made(clusters: Clusters) -> str | None:
@@ -37,12 +40,15 @@ def add(name: str, config: Path | None = None, *, renew: bool = False) -> int:
     settings = _settings(config)
     if settings is None:
         return 2
+    if name in settings.clusters:  # the service puts the settings' token back when it starts
+        _tell(f"{name} has its token from the settings (clusters.{name}); change it there and restart the service")
+        return 1
     token = _with_clusters(settings, made)
     if token is None:
-        print(f"firstfault: there is a cluster {name!r} already; --renew gives it a new token", file=sys.stderr)
+        _tell(f"there is a cluster {name!r} already; --renew gives it a new token")
         return 1
     print(token)
-    print(f"firstfault: {name} may report to the service whose database is {settings.database}", file=sys.stderr)
+    _tell(f"{name} may report to the service whose database is {database_of(settings)}")
     return 0
 
 
@@ -51,7 +57,8 @@ def show(config: Path | None = None) -> int:
     settings = _settings(config)
     if settings is None:
         return 2
-    standing = _with_clusters(settings, Clusters.standing)
+    standing = _with_clusters(settings, Clusters.standing) if _is_made(settings) else []
+    _tell(_looked_into(settings))
     missing = sorted(set(settings.clusters) - {each.name for each in standing})
     if not standing and not missing:
         print("no cluster may report; `firstfault cluster add NAME` makes a token for one")
@@ -80,10 +87,11 @@ def remove(name: str, config: Path | None = None) -> int:
     if settings is None:
         return 2
     if name in settings.clusters:
-        print(f"firstfault: take clusters.{name} out of the settings first, and restart the service", file=sys.stderr)
+        _tell(f"take clusters.{name} out of the settings first, and restart the service")
         return 1
-    if not _with_clusters(settings, lambda clusters: clusters.withdraw(name)):
-        print(f"firstfault: no cluster {name!r} may report; `firstfault cluster list` lists them", file=sys.stderr)
+    if not _is_made(settings) or not _with_clusters(settings, lambda clusters: clusters.withdraw(name)):
+        _tell(f"no cluster {name!r} may report; `firstfault cluster list` lists them")
+        _tell(_looked_into(settings))
         return 1
     print(f"{name} can report no more; its incidents stay")
     return 0
@@ -94,8 +102,28 @@ def _settings(config: Path | None) -> Settings | None:
         return load(config, for_slack=False)
     except SettingsInvalidError as error:
         for line in str(error).splitlines():
-            print(f"firstfault: {line}", file=sys.stderr)
+            _tell(line)
         return None
+
+
+def _tell(line: str) -> None:
+    """Say it beside what is printed for programs."""
+    print(f"firstfault: {line}", file=sys.stderr)
+
+
+def database_of(settings: Settings) -> str:
+    """Where the clusters are kept, without the password in a URL."""
+    return make_url(settings.database).render_as_string(hide_password=True)
+
+
+def _looked_into(settings: Settings) -> str:
+    return f"the database is {database_of(settings)}{'' if _is_made(settings) else ', which is not made yet'}"
+
+
+def _is_made(settings: Settings) -> bool:
+    """Whether there is a database to look into: one that is elsewhere, or a file."""
+    file = Database(settings.database).file
+    return file is None or file.exists()
 
 
 def _with_clusters(settings: Settings, work: Callable[[Clusters], Awaitable[T]]) -> T:

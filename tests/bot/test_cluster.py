@@ -8,9 +8,10 @@ from pathlib import Path
 import aiohttp
 import pytest
 
-from bot.cli.cluster import add, remove, show
+from bot.cli.cluster import add, database_of, remove, show
 from bot.server import running
-from tests.bot.conftest import Client, opening, settings_in
+from bot.settings import Settings, Slack, SlackMode
+from tests.bot.conftest import TOKEN, Client, opening, settings_in
 
 
 @pytest.fixture
@@ -100,3 +101,40 @@ def test_what_cannot_be_removed_is_said(config: Path, capsys: pytest.CaptureFixt
     config.write_text(config.read_text() + f'[clusters.elbe]\ntoken = "{"x" * 20}"\n')
     assert remove("elbe", config) == 1
     assert "out of the settings" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("renew", [False, True])
+def test_no_token_is_handed_out_that_the_settings_would_void(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], renew: bool
+) -> None:
+    config.write_text(config.read_text() + f'[clusters.alps]\ntoken = "{TOKEN}"\n')
+    assert add("alps", config, renew=renew) == 1
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "alps has its token from the settings (clusters.alps); change it there and restart the service" in told.err
+    assert not (tmp_path / "data").exists()
+
+
+def test_looking_and_removing_name_the_database_and_make_none(
+    config: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert show(config) == 0
+    told = capsys.readouterr()
+    assert "no cluster may report" in told.out
+    assert f"{tmp_path / 'data'}/firstfault.db, which is not made yet" in told.err
+    assert remove("rhine", config) == 1
+    assert f"{tmp_path / 'data'}/firstfault.db, which is not made yet" in capsys.readouterr().err
+    assert not (tmp_path / "data").exists()
+    add("rhine", config)
+    capsys.readouterr()
+    show(config)
+    assert capsys.readouterr().err == f"firstfault: the database is sqlite+aiosqlite:///{tmp_path}/data/firstfault.db\n"
+    assert remove("elbe", config) == 1
+    assert f"{tmp_path}/data/firstfault.db" in capsys.readouterr().err
+
+
+def test_the_password_of_a_database_is_not_shown() -> None:
+    settings = Settings(
+        database_url="postgresql+asyncpg://me:hunter2@db.example.com/ff", slack=Slack(mode=SlackMode.CONSOLE)
+    )
+    assert database_of(settings) == "postgresql+asyncpg://me:***@db.example.com/ff"
