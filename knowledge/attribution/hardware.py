@@ -27,6 +27,8 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
     for hit in view.case.hits:
         if hit.place.source.kind in _KINDS and _accuses(hit) and in_time(view, hit) and not of_a_stranger(view, hit):
             host = hit.captures.get("host") or hit.place.host or ""
+            if view.is_foreign(host):
+                continue
             by_host.setdefault(host, []).append(hit)
     for host, hits in by_host.items():
         lead = min(hits, key=_weight)

@@ -169,6 +169,14 @@ class CaseView:
         """Hosts that ranks are known to live on."""
         return list(self._by_host)
 
+    def is_foreign(self, host: str) -> bool:
+        """Whether a node is none of the job's, of which the scheduler names all, as their ranks call them."""
+        nodes = {node.split(".")[0] for node in self.case.job.nodes}
+        names = {name.split(".")[0] for name in self._by_host}
+        return bool(
+            host and names and names <= nodes and host.split(".", maxsplit=1)[0] not in nodes | self._aliases.keys()
+        )
+
     def node_under(self, host: str) -> str | None:
         """The node that a pod, by its name or address, ran on, where the scheduler or the events tell."""
         if host in self.case.pod_nodes:

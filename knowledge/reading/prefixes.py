@@ -31,7 +31,10 @@ _LABEL = re.compile(r"^ *(?P<rank>\d{1,6}):(?!\d\d:\d\d) ?")  # and no time of d
 _HYDRA = re.compile(r"^\[(?P<rank>\d{1,6})\] ")
 _BRACKETS = re.compile(r"^\[(?P<local>\d{1,6})\]: ?")
 _HOST = re.compile(r"^(?P<host>[A-Za-z][A-Za-z0-9.-]{1,62}|\d{1,3}(?:\.\d{1,3}){3}): ")
-_COLUMN = re.compile(r"^(?P<pod>[a-z][a-z0-9.]*[-_][a-z0-9._-]*) (?:[a-z][a-z0-9-]*|\s*\|) ")
+_COLUMN = re.compile(
+    r"^(?P<pod>(?!rank|local|step|epoch|iter)[a-z][a-z0-9.]*[-_][a-z0-9._-]*) "
+    r"(?:(?!step|epoch|iter|rank|loss|info|warn|err|debug|is|has|was)[a-z][a-z0-9-]*|\s*\|) "
+)
 _AMBIGUOUS = re.compile(
     rf"(?:{_ARRIVAL.pattern[1:]})?(?:(?P<label> *\d{{1,6}}:(?!\d\d:\d\d) ?)|(?P<hydra>\[\d{{1,6}}\] )|(?P<brackets>\[\d{{1,6}}\]: ?)"
     r"|(?P<host>[A-Za-z][A-Za-z0-9.-]{1,62}|\d{1,3}(?:\.\d{1,3}){3}): )"

@@ -46,6 +46,7 @@ class Roster:
         self._by_pid: dict[int, int] = {}
         self._by_local: dict[int, set[int]] = {}
         self.claim: int | None = None  # the only rank that lines of the head speak of
+        self._firsts: set[int] = set()  # ranks of local rank 0, by lines that tell both a rank and a local rank
         self._locals = 0  # local ranks seen in front of lines
         self.speaks_for_many = False  # ranks introduce themselves in it, more than one
         self.node_rank: int | None = None  # the number of this source's node among the job's
@@ -72,6 +73,8 @@ class Roster:
             if prefix.rank is not None:
                 ranks[prefix.rank] += 1
             if prefix.local_rank is not None:
+                if prefix.rank is not None:
+                    self._firsts.add(prefix.rank - prefix.local_rank)
                 self._locals = max(self._locals, prefix.local_rank + 1)
             if "Successfully assigned" in text and (found := _HOST_OF_POD.search(text)):
                 case.pod_nodes[found["pod"]] = found["node"]
@@ -206,6 +209,8 @@ class Roster:
     def _of_local(self, local: int) -> int | None:
         """The rank with a local rank, where this source holds one node only."""
         ranks = self._by_local.get(local, ())
+        if not ranks and len(self._firsts) == 1:
+            return max(self._firsts) + local
         return next(iter(ranks)) if len(ranks) == 1 else None
 
     def pod_of(self, text: str, case: CaseEvidence) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from knowledge.diagnosis import Diagnosis
+from knowledge.reading.prefixes import learn_habits, strip_prefix
 from knowledge.reading.wrapped import unwrap
 
 Verdict = Callable[..., Diagnosis]
@@ -141,3 +142,23 @@ def test_ranks_between_others_that_nothing_was_heard_of_are_those_that_were_lost
     assert (told.cause.id, told.initiating.ranks) == ("killed-unknown", [3])
     assert told.missing
     assert told.confidence < 0.9
+
+
+def test_a_program_that_names_itself_in_front_of_steps_is_no_pod() -> None:
+    lines = [f"rank-{rank} step {step} loss 2.1" for step in range(4) for rank in range(2)]
+    assert strip_prefix(lines[0], learn_habits(lines))[0].pod is None
+    assert strip_prefix("my-app info ready", learn_habits(["my-app info ready"] * 5))[0].pod is None
+
+
+def test_a_tag_beside_a_local_rank_tells_the_other_local_ranks_of_its_file(verdict: Verdict) -> None:
+    crash = "[default3]:Fatal Python error: Segmentation fault\n"
+    lines = "[default0]:[rank4]: step 1\n[default3]:step 1\n[default0]:[rank4]: step 2\n" + crash
+    assert verdict({"tw2.txt": lines}).initiating.ranks == [7]
+
+
+def test_a_fault_of_a_node_that_is_none_of_the_jobs_is_not_the_jobs(verdict: Verdict) -> None:
+    error = "[rank1]: Traceback (most recent call last):\n[rank1]: KeyError: 'grid'\n"
+    files = {f"rank-{rank}.log": f"rank {rank} of 2 on ja{rank}, pid {rank + 7}\nstep 1\n" for rank in range(2)}
+    files["rank-1.log"] += error
+    files["syslog.txt"] = f"Apr  7 08:00:40 jz9 kernel: {LOST.split('] ', 1)[1]}"
+    assert verdict(files, scheduler="slurm", nodes=["ja0", "ja1"]).initiating.ranks == [1]
