@@ -5,7 +5,7 @@ from __future__ import annotations
 from knowledge.attribution.endings import of_nobody
 from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.platform import ended_well, placed_later, state_of
-from knowledge.attribution.troubles import LAUNCHERS
+from knowledge.attribution.troubles import LAUNCHERS, OF_THE_GROUP
 from knowledge.attribution.view import CaseView
 from knowledge.attribution.weigh import weigh
 from knowledge.diagnosis import Role
@@ -80,11 +80,12 @@ def _broke_off(view: CaseView) -> bool:
 
 
 def _given_up(view: CaseView) -> list[Place]:
-    """Where a launcher ends with the traceback of its child's failure, and no training follows."""
+    """Where a log ends with an exception by which a launcher or a rank tells of others' failure, and no training follows."""
     return [
         traceback.end
         for traceback in view.case.tracebacks
-        if traceback.original.exception.rsplit(".", 1)[-1] in LAUNCHERS and not view.survived(traceback.end)
+        if traceback.original.exception.rsplit(".", 1)[-1] in (*LAUNCHERS, *OF_THE_GROUP)
+        and not view.survived(traceback.end)
     ]
 
 

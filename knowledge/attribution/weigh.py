@@ -190,6 +190,8 @@ def _localise(view: CaseView, one: Hypothesis, all_of_them: Sequence[Hypothesis]
     for other in all_of_them:
         if other is one or not other.ranks or not (one.cause == other.cause or _explains(view, one, other)):
             continue
+        if not one.hosts and other.cause == "peer-lost" and not any(rank in view.stories for rank in other.ranks):
+            continue  # of whom nothing was heard is only missed, and need not be where this was met
         narrower = not one.ranks or (set(other.ranks) < set(one.ranks) and (not _of_node(one) or _stalled(one, other)))
         placed = bool(one.hosts) or one.whole_job or one.signature is None
         if narrower and (not placed or not other.hosts or set(other.hosts) <= set(one.hosts) or _unplaced(view, one)):

@@ -196,3 +196,35 @@ def test_of_errors_in_one_stream_without_times_the_first_line_leads(verdict: Ver
     log = raised(19, lost) + raised(22, "ValueError: the module is empty") + raised(27, lost)
     said = verdict({"out.log": log})
     assert (said.cause.id, said.initiating.ranks) == ("stale-file-handle", [19, 27])
+
+
+def test_an_engine_that_did_not_start_is_explained_by_its_own_words(verdict: Verdict) -> None:
+    engine = "(EngineCore_0 pid=55) ERROR 07-02 09:10:12 [core.py:632] ValueError: No available memory for the cache blocks. Try more.\n"
+    waited = (
+        '[rank0]: Traceback (most recent call last):\n[rank0]:   File "/z/grpo.py", line 44, in main\n[rank0]:     make()\n'
+        "[rank0]: RuntimeError: Engine core initialization failed. See root cause above.\n"
+    )
+    assert verdict({"out.log": engine + waited}).cause.id == "gpu-oom"
+    alone = verdict({"out.log": waited})
+    assert (alone.outcome.value, alone.cause.id) == ("failed", "unknown")
+
+
+def test_an_exception_of_the_group_alone_is_no_good_end(verdict: Verdict) -> None:
+    raised = 'Traceback (most recent call last):\n  File "/z/t.py", line 4, in main\n    go()\ntorch.distributed.DistStoreError: odd\n'
+    said = verdict({"out.log": "step 3 loss 1.0\n" + raised})
+    assert (said.outcome.value, said.cause.id) == ("failed", "unknown")
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("[1]    48121 killed     python train.py", "killed-unknown"),
+        ("RuntimeError: HIP error: invalid device function", "library-conflict"),
+        (
+            "torch.distributed.DistStoreError: use_libuv was requested but PyTorch was built without libuv support",
+            "config-error",
+        ),
+    ],
+)
+def test_more_words_of_shells_and_libraries_are_known(verdict: Verdict, line: str, cause: str) -> None:
+    assert verdict({"out.log": line + "\n"}).cause.id == cause
