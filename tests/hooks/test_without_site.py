@@ -85,12 +85,12 @@ def test_a_report_needs_no_facts(tmp_path: Path, intake: Intake) -> None:
     [
         ("[]", "must be one JSON object"),
         ('{"job_id": 7,}', "is no JSON: line 1, column 14"),
-        ('{"attempt": "first"}', "attempt: Input should be a valid integer"),
-        ('{"exit_code": "bad", "nodes": "n1"}', "exit_code: Input should be a valid integer"),
-        ('{"nodes": "n1"}', "nodes: Input should be a valid list"),
-        ('{"scheduler": "My LSF"}', "scheduler: String should match pattern"),
-        ('{"job_id": ""}', "job_id: String should have at least 1 character"),
-        ('{"started_at": "yesterday"}', "started_at: Input should be a valid datetime"),
+        ('{"attempt": "first"}', "attempt must be a whole number"),
+        ('{"exit_code": "bad", "nodes": "n1"}', "exit_code must be a whole number"),
+        ('{"nodes": "n1"}', "nodes must be a list"),
+        ('{"scheduler": "My LSF"}', "scheduler must be one lower-case word"),
+        ('{"job_id": ""}', "job_id must have 1 to 200 characters"),
+        ('{"started_at": "yesterday"}', "started_at must be a time"),
     ],
 )
 def test_a_wrong_job_file_is_named_with_what_is_wrong_and_nothing_is_sent(
@@ -166,4 +166,4 @@ def test_what_is_no_file_is_left_out_and_said(tmp_path: Path, intake: Intake) ->
     (tmp_path / "logs/link.log").symlink_to("/etc/hostname")
     done = report(tmp_path, intake, None)
     assert done.returncode == 0, done.stderr
-    assert done.stderr == "firstfault: link.log is left out: not a regular file\n"
+    assert "firstfault: link.log is left out: not a regular file\n" in done.stderr
