@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pwd
-import re
 import shutil
 import subprocess
 import sys
@@ -13,10 +12,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import hooks
+from bot.cli.hook_run import HOOK, WrongOptionError, address, token_in
+from bot.cli.hook_settings import Change, new, renewed, unheard
 from bot.cli.slurm_conf import NAMED_BY, SlurmConf, in_use
 
-HOOK = Path(hooks.__file__).parent / "slurm" / "firstfault-hook"
 PLACE = Path("/usr/local/sbin/firstfault-hook")
 FOLDER = Path("/etc/firstfault")
 SPOOL = Path("/var/spool/firstfault")
@@ -57,72 +56,88 @@ class Site:
 
 
 def install(site: Site, bot: str | None, token_file: Path | None, *, apply: bool) -> int:
-    """Show what would be installed, or install it. An installation that exists keeps its settings and gets the new hook.
+    """Show what would be installed, or install it.
 
-    Exit status: 0 done, 2 something has to be changed first.
+    An installation that exists keeps its settings, but for the address and the token that are given, and gets the new
+    hook. Exit status: 0 done, 2 something has to be changed first.
     """
     try:
-        settings = _settings(site, bot, token_file)
+        changes = _changes(site, bot, token_file)
         lines, joins, remarks = site.conf.lines_for(PLACE)
+        is_new = not site.at(PLACE).exists()
+        deaf = {why for change in changes.values() if (why := unheard(change))}
         if apply:
-            _apply(site, settings, lines)
-    except (InstallError, OSError) as error:
+            _apply(site, changes, lines)
+    except (InstallError, WrongOptionError, OSError) as error:
         print(f"firstfault: {error}", file=sys.stderr)
         return 2
-    verb = "wrote" if apply else "would write"
+    verb, changing = ("wrote", "changed") if apply else ("would write", "would change")
     print(f"{verb} {site.at(PLACE)} (mode 0755)")
-    for path, text in settings.items():
-        print(f"{verb} {site.at(path)} (mode 0600, owner {site.configs[path]})")
+    for path, change in changes.items():
+        what = f"{changing} {change.of_old} in" if change.of_old else verb
+        rest = "; its other lines stay" if change.of_old else ""
+        print(f"{what} {site.at(path)} (mode 0600, owner {site.configs[path]}){rest}")
         if not apply:
-            print(re.sub(r"(?m)^", "    ", re.sub(r"(?m)^token = .*", "token = (from the token file)", text)).rstrip())
+            print("\n".join(f"    {line}" for line in change.shown.splitlines()))
     if lines:
         print(f"{verb} to {site.conf.path}:\n" + "\n".join(f"    {line}" for line in lines))
-    for remark in joins + remarks:
+    for remark in (
+        joins + remarks + [f"from here the service takes no report with these settings: {why}" for why in deaf]
+    ):
         print(f"note  {remark}")
-    if apply:
-        print(
-            "next  once every node has the hook, for Slurm drains a node whose Epilog is missing: restart slurmctld, which"
-            " EpilogSlurmctld and JobCompType need, and scontrol reconfigure for the nodes."
-            " Then: firstfault hook install slurm --check"
-        )
-    else:
+    if not apply:
         print("next  the same with --apply, on every node and on the controller; nothing was changed")
+        return 0
+    if lines or _unused(site) or (is_new and site.in_use is None):
+        print("next  once every node has the hook, for Slurm drains a node whose Epilog is missing:")
+        print("    systemctl restart slurmctld    # on the controller: EpilogSlurmctld and JobCompType need it")
+        print("    scontrol reconfigure           # for the nodes")
+    else:
+        print("next  nothing has to be restarted:")
+    place = "" if site.conf.path == Path("/etc/slurm/slurm.conf") else f" --slurm-conf {site.conf.path}"
+    print(f"    {Path(sys.executable).with_name('firstfault')} hook install slurm --check{place}")
     return 0
 
 
-def _settings(site: Site, bot: str | None, token_file: Path | None) -> dict[Path, str]:
-    """The settings that are still missing."""
-    missing = [path for path in site.configs if bot or token_file or not site.at(path).exists()]
-    if not missing:
-        return {}
-    if not bot or not token_file:
-        raise InstallError(
-            "a new installation needs --bot URL and --token-file FILE; `firstfault cluster add` prints a token"
-        )
-    if not re.fullmatch(r"https?://[^/\s@]+(/\S*)?", bot):
-        raise InstallError(f"--bot must be like https://firstfault.example.com, not {bot!r}")
-    token = token_file.read_text("utf-8").strip()
-    if not re.fullmatch(r"[!-~]{16,200}", token):
-        raise InstallError(f"{token_file} must hold one token of 16 to 200 visible characters and nothing else")
-    text = f"# Made by `firstfault hook install slurm`; docs/slurm.md lists all settings.\n[hook]\nurl = {bot}\ntoken = {token}\n"
-    text += f"slurm_conf = {site.conf.path}\n"
+def _changes(site: Site, bot: str | None, token_file: Path | None) -> dict[Path, Change]:
+    """What becomes of the files of settings: those that are missing are made, in the others what is given is replaced."""
+    url = address(bot) if bot else None
+    token = token_in(token_file) if token_file else None
+    more = {"slurm_conf": str(site.conf.path)}
     for ours, theirs, wanted in (
         ("slurmd_log", "SlurmdLogFile", site.node),
         ("controller_log", "SlurmctldLogFile", site.controller),
     ):
-        if wanted and site.conf.get(theirs):
-            text += f"{ours} = {site.conf.get(theirs)}\n"
-    return dict.fromkeys(missing, text)
+        if wanted and (value := site.conf.get(theirs)):
+            more[ours] = value
+    changes: dict[Path, Change] = {}
+    for path in site.configs:
+        there = site.at(path)
+        if there.exists():
+            try:
+                change = renewed(there.read_bytes().decode("utf-8"), url, token)
+            except ValueError as error:
+                why = "is no text in UTF-8" if isinstance(error, UnicodeError) else error
+                raise InstallError(f"{there} {why}") from None
+        elif url and token:
+            change = new(url, token, more)
+        else:
+            raise InstallError(
+                "a new installation needs --bot URL and --token-file FILE; `firstfault cluster add` prints a token"
+            )
+        if change:
+            changes[path] = change
+    return changes
 
 
-def _apply(site: Site, settings: dict[Path, str], lines: list[str]) -> None:
+def _apply(site: Site, changes: dict[Path, Change], lines: list[str]) -> None:
     write(site.at(PLACE), HOOK.read_text("utf-8"), mode=0o755)
     spool = site.at(SPOOL)
     spool.mkdir(parents=True, exist_ok=True)
     spool.chmod(0o711)
     for path, user in site.configs.items():
-        if path in settings:
-            write(site.at(path), settings[path], mode=0o600, owner=user)
+        if path in changes:
+            write(site.at(path), changes[path].text, mode=0o600, owner=user)
         own = spool / user
         own.mkdir(exist_ok=True)
         own.chmod(0o700)
@@ -162,21 +177,32 @@ def uninstall(site: Site) -> int:
     Slurm drains a node whose Epilog is missing. Exit status: 0 done, or done so far and what is next is said; 2 a file
     could not be removed.
     """
+    waiting = sum(1 for _ in site.at(SPOOL).glob("*/*.report"))
+    reports = f"{waiting} report{'s' * (waiting != 1)}"
+    flush = f"{site.at(PLACE)} --flush"
     try:
         removed = site.conf.remove()
         if removed:
             print(f"removed our lines from {site.conf.path}")
         if site.root == Path("/") and (removed or site.in_use):
             print(f"left {PLACE}, which Slurm may still call: it drains a node whose Epilog is missing")
+            if waiting:
+                print(f"left {SPOOL} with {reports}; before the hook goes: {flush}")
             print("next  restart slurmctld, scontrol reconfigure, then --uninstall again: it removes the hook")
             return 0
-        for path in (PLACE, *site.configs):
-            site.at(path).unlink(missing_ok=True)
-            print(f"removed {site.at(path)}")
+        found = [site.at(path) for path in (PLACE, *site.configs) if site.at(path).exists()]
+        for path in found:
+            path.unlink()
+            print(f"removed {path}")
     except OSError as error:
         print(f"firstfault: {error}", file=sys.stderr)
         return 2
-    print(f"left {site.at(SPOOL)}, where reports may wait")
+    if waiting:
+        print(f"left {site.at(SPOOL)} with {reports}; before this: {flush}")
+    elif site.at(SPOOL).exists():
+        print(f"left {site.at(SPOOL)}, where no report waits")
+    elif not removed and not found:
+        print("nothing of the hook is here")
     return 0
 
 
@@ -215,10 +241,14 @@ def _checks(site: Site) -> Iterator[tuple[bool, str]]:
         yield True, remark
     if not lines and not joins:
         yield True, f"{site.conf.path} names the hook"
-    used = site.in_use
-    unused = [key for key in NAMED_BY if used is not None and key not in used and site.conf.get(key) == str(PLACE)]
-    if unused:
+    if unused := _unused(site):
         yield False, f"Slurm does not use it yet ({', '.join(unused)}): restart slurmctld and run scontrol reconfigure"
+
+
+def _unused(site: Site) -> list[str]:
+    """The settings that name the hook in slurm.conf and not in the Slurm that runs."""
+    used = site.in_use
+    return [key for key in NAMED_BY if used is not None and key not in used and site.conf.get(key) == str(PLACE)]
 
 
 def run(

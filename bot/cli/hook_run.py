@@ -23,9 +23,14 @@ def call(bot: str | None, token_file: Path | None, *arguments: str, files: dict[
     if (bot is None) != (token_file is None):
         print("firstfault: --bot and --token-file go together", file=sys.stderr)
         return 2
-    wrong = _wrong(bot, token_file) if bot and token_file else None
-    if wrong:
-        print(f"firstfault: {wrong}", file=sys.stderr)
+    try:
+        if bot and token_file:
+            address(bot)
+            token_in(token_file)
+            if token_file.stat().st_mode & 0o077:
+                raise WrongOptionError(f"others may read {token_file}; run: chmod 600 {token_file}")
+    except WrongOptionError as error:
+        print(f"firstfault: {error}", file=sys.stderr)
         return 2
     with tempfile.TemporaryDirectory(prefix="firstfault-") as name:
         folder = Path(name)
@@ -53,16 +58,26 @@ def call(bot: str | None, token_file: Path | None, *arguments: str, files: dict[
             return 130
 
 
-def _wrong(bot: str, token_file: Path) -> str | None:
-    """What is wrong with the options, in words of who gave them."""
+class WrongOptionError(Exception):
+    """An option cannot be used; the message names it."""
+
+
+def address(bot: str) -> str:
+    """`--bot`, once it looks like an address. Raises WrongOptionError."""
     if not re.fullmatch(r"https?://[^/\s@]+(/\S*)?", bot):
-        return f"--bot must be like https://firstfault.example.com, not {bot!r}"
+        raise WrongOptionError(f"--bot must be like https://firstfault.example.com, not {bot!r}")
+    return bot
+
+
+def token_in(token_file: Path) -> str:
+    """The token in the file of `--token-file`. Raises WrongOptionError."""
     try:
         token = token_file.read_text("ascii").strip()
     except (OSError, UnicodeError) as error:
-        return f"--token-file {token_file} cannot be read ({getattr(error, 'strerror', None) or 'no plain text'})"
+        why = getattr(error, "strerror", None) or "no plain text"
+        raise WrongOptionError(f"--token-file {token_file} cannot be read ({why})") from None
     if not re.fullmatch(r"[!-~]{16,200}", token):
-        return f"--token-file {token_file} must hold one token of 16 to 200 visible characters and nothing else"
-    if token_file.stat().st_mode & 0o077:
-        return f"others may read {token_file}; run: chmod 600 {token_file}"
-    return None
+        raise WrongOptionError(
+            f"--token-file {token_file} must hold one token of 16 to 200 visible characters and nothing else"
+        )
+    return token

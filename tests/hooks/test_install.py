@@ -96,7 +96,7 @@ def test_a_new_release_replaces_the_one_file_and_keeps_the_settings(root: Path) 
     assert (root / "etc/firstfault/hook.conf").read_text() == settings
 
 
-def test_uninstalled_slurm_conf_is_what_it_was(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_uninstalled_slurm_conf_is_what_it_was(root: Path) -> None:
     firstfault(root, "apply")
     (root / "var/spool/firstfault/waiting").touch()
     assert firstfault(root, "uninstall") == 0
@@ -105,6 +105,26 @@ def test_uninstalled_slurm_conf_is_what_it_was(root: Path, capsys: pytest.Captur
     assert list((root / "etc/firstfault").iterdir()) == []
     assert (root / "var/spool/firstfault/waiting").exists()
     assert firstfault(root, "uninstall") == 0
+
+
+def test_uninstalling_tells_of_what_was_there_and_of_nothing_else(
+    root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert firstfault(root, "uninstall") == 0
+    assert capsys.readouterr().out == "nothing of the hook is here\n"
+    firstfault(root, "apply")
+    spool = root / "var/spool/firstfault"
+    (user,) = spool.iterdir()
+    for number in range(3):
+        (user / f"{number}.report").touch()
+    capsys.readouterr()
+    assert firstfault(root, "uninstall") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        f"removed our lines from {root}/etc/slurm/slurm.conf",
+        f"removed {installed(root)}",
+        f"removed {root}/etc/firstfault/hook.conf",
+        f"left {spool} with 3 reports; before this: {installed(root)} --flush",
+    ]
 
 
 @pytest.mark.parametrize(
@@ -191,12 +211,13 @@ def test_a_controller_that_is_a_node_too_has_settings_for_both_users(root: Path)
         ("ff.example.com", TOKEN, "--bot must be like"),
         ("https://me:secret@ff.example.com", TOKEN, "--bot must be like"),
         ("https://ff.example.com", "two words of a token", "must hold one token"),
+        ("https://ff.example.com", "", "--token-file"),
     ],
 )
 def test_what_cannot_be_used_is_said_before_anything_is_written(
     root: Path, capsys: pytest.CaptureFixture[str], bot: str | None, token: str, why: str
 ) -> None:
-    (root / "token").write_text(token)
+    (root / "token").write_text(token) if token else (root / "token").unlink()
     before = sorted(root.rglob("*"))
     assert firstfault(root, "apply", bot) == 2
     assert why in capsys.readouterr().err
