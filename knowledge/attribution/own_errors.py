@@ -37,6 +37,19 @@ _BY_NUMBER = {
 }  # fmt: skip
 """Linux's numbers of errors, whose words may be cut off or in another language."""
 
+_OF_A_FORMAT = (
+    "KeyError",
+    "IndexError",
+    "EOFError",
+    "ValueError",
+    "OverflowError",
+    "UnpicklingError",
+    "BadZipFile",
+    "ReadError",
+    "error",
+)
+"""Exceptions of readers that meet bytes which are not in their format."""
+
 _ERRNO = re.compile(r"^\[Errno (?P<number>\d{1,3})\]")
 _REMOTE = re.compile(
     r"Socket closed|[Cc]onnection (?:was )?(?:reset|closed|aborted|lost)|Broken pipe|DEADLINE_EXCEEDED|UNAVAILABLE|failed to connect to all addresses"
@@ -60,6 +73,8 @@ def cause_of_exception(own: Own) -> str:
     frame = original.innermost_user_frame
     if frame and _reads_data(frame):
         return "data-error"
+    if name in _OF_A_FORMAT and any(frame.path.endswith("torch/serialization.py") for frame in original.frames):
+        return "checkpoint-corrupt"
     return "app-exception"
 
 

@@ -162,7 +162,7 @@ def _occupation(view: CaseView, ranks: list[int]) -> tuple[str, Place] | None:
 def _absent(view: CaseView) -> Iterator[Hypothesis]:
     """Ranks that neither waited nor lost a peer, while the others did."""
     victims = {*view.waiting, *view.bereft}
-    if not victims:
+    if not victims or _unfit(view):
         return
     if len(view.ranks) < 2:
         yield _nobody(view, victims, [])
@@ -182,6 +182,11 @@ def _absent(view: CaseView) -> Iterator[Hypothesis]:
         yield _silent(view, whole, torn, victims)
     for rank in torn if len(torn) < 3 else ():
         yield _torn(view, rank, victims)
+
+
+def _unfit(view: CaseView) -> bool:
+    """Whether a rank ended by a message of the wrong size: then ranks that fell silent need not have been the first."""
+    return any(hit.signature.id == "gloo-size-mismatch" for story in view.stories.values() for hit in story.hits)
 
 
 def _gave_up(view: CaseView, rank: int) -> bool:

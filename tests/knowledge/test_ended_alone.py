@@ -76,3 +76,19 @@ def test_an_exception_before_mpi_abort_is_why_it_was_called(verdict: Verdict) ->
     ]
     said = verdict({"out.txt": "".join(f"[0]<stderr>: {line}\n" for line in lines) + "[1]<stdout>: step 10\n"})
     assert (said.cause.id, said.initiating.ranks) == ("app-exception", [0])
+
+
+def test_a_rank_that_a_message_of_the_wrong_size_ended_was_not_killed(verdict: Verdict) -> None:
+    words = "rank=3 world_size=4 pid=306\nstep 4\n  what():  [enforce fail at /src/gloo/transport/tcp/pair.cc:456] op.preamble.length <= op.nbytes. 180 vs 16. \n"
+    said = verdict({**SURVIVORS, "rank-3.log": words})
+    assert (said.cause.id, said.initiating.ranks) == ("collective-mismatch", [])
+
+
+def test_a_checkpoint_that_torch_cannot_take_apart_is_damaged(verdict: Verdict) -> None:
+    raised = (
+        '[rank3]: Traceback (most recent call last):\n[rank3]:   File "/app/train.py", line 9, in resume\n[rank3]:     torch.load(path)\n'
+        '[rank3]:   File "/opt/python/site-packages/torch/serialization.py", line 1601, in _legacy_load\n'
+        "[rank3]: KeyError: \"filename 'storages' not found\"\n"
+    )
+    said = verdict({**SURVIVORS, "rank-3.log": f"rank=3 world_size=4 pid=306\n{raised}"})
+    assert (said.cause.id, said.initiating.ranks) == ("checkpoint-corrupt", [3])
