@@ -121,11 +121,11 @@ def strip_prefix(line: str, habits: Habits) -> tuple[Prefix, str]:
         return prefix, line
     if habits.wrapped and (record := unwrap(line)):
         prefix.host, prefix.pod, line = record.host, record.pod, record.text
+    if (line[3:4] == " " or line[10:11] == "T") and (logged := split_job_line(line)):
+        prefix.host, line = logged
     for _ in range(4):
         first = line[:1]
         found: re.Match[str] | None = None
-    if (line[3:4] == " " or line[10:11] == "T") and (logged := split_job_line(line)):
-        prefix.host, line = logged
         if first == "[":
             if line[1:2] == "r" and (found := _GLOBAL.match(line)):
                 prefix.rank = int(found["rank"])
