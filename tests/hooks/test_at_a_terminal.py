@@ -47,3 +47,18 @@ def test_a_user_without_settings_hears_where_to_put_them() -> None:
                               capture_output=True, text=True, timeout=20, check=False)  # fmt: skip
     assert done.returncode == 1
     assert "~/.config/firstfault/hook.conf" in done.stderr
+
+
+def test_a_recorded_job_that_is_no_json_is_named(tmp_path: Path, config: Path) -> None:
+    for text, why in (("{", "is no JSON: "), ("[]", "must be one JSON object")):
+        (tmp_path / "job.json").write_text(text)
+        done = subprocess.run([sys.executable, str(HOOK), "--config", str(config), "--replay", str(tmp_path)],
+                              capture_output=True, text=True, check=False)  # fmt: skip
+        assert done.returncode == 1
+        assert done.stderr.startswith(f"firstfault-hook: {tmp_path}/job.json {why}")
+
+
+def test_help_on_what_users_type_is_where_users_read() -> None:
+    told = subprocess.run([sys.executable, str(HOOK), "--help"], capture_output=True, text=True, check=True).stdout
+    users = told.partition("no hook:")[2].split()
+    assert users[:2] == ["see", "docs/reporting.md"]

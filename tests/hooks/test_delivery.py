@@ -99,6 +99,18 @@ def test_a_service_that_is_away_finds_the_report_in_the_spool_once_it_is_back(
     assert seen.logs == {"rank-2.err": b"RuntimeError: boom\n"}
 
 
+def test_a_service_that_refuses_the_token_is_not_said_to_be_away(
+    hook: Any, settings: Any, spool: Any, intake: Intake
+) -> None:
+    intake.away = True
+    arrived, told = hook.deliver(report(hook), settings, spool)
+    assert not arrived
+    assert told.endswith(f"; the report waits in {spool.folder}: firstfault-hook --config {settings.path} --flush")
+    log = Path(settings.log_file).read_text()
+    assert "the service refuses the token; the report waits: HTTP 401 unknown-token" in log
+    assert "away" not in log
+
+
 def test_the_next_hook_run_delivers_what_waits(hook: Any, settings: Any, spool: Any, intake: Intake) -> None:
     spool.put(report(hook, "7"))
     hook.deliver(report(hook, "8"), settings, spool)

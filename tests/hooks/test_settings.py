@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,7 +20,7 @@ from tests.hooks.intake import TOKEN, Intake
         ("url = firstfault.example.com", "url must be https://HOST"),
         ("url = https://user:secret@example.com", "url must be https://HOST"),
         ("urll = x", "settings nobody knows: urll"),
-        ("wait = soon", "'soon' is no size and no time"),
+        ("wait = soon", "hook.conf: wait: 'soon' is no size and no time"),
         ("gpus = maybe", "gpus is yes or no"),
         ("token =", "neither token nor token_file is set"),
         ("[other]\nx = 1\n[", "cannot read"),
@@ -73,6 +74,18 @@ def test_a_configuration_that_others_may_change_is_not_used(hook: Any, config: P
     config.write_text(config.read_text().replace(f"token = {TOKEN}", "token_file = /etc/hostname"))
     config.chmod(0o666)
     with pytest.raises(hook.BadSettings, match="chmod go-w"):
+        hook.Settings(str(config))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file to somebody else")
+def test_settings_of_another_user_are_refused_with_both_ways_out(
+    hook: Any, config: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.chown(config, 64030, 64030)
+    with pytest.raises(hook.BadSettings, match=r"belongs to uid 64030; make root its owner$"):
+        hook.Settings(str(config))
+    monkeypatch.setattr(hook, "CONFIG_FOLDER", str(config.parent))
+    with pytest.raises(hook.BadSettings, match=r"make root its owner, or give root a hook-root\.conf$"):
         hook.Settings(str(config))
 
 

@@ -154,7 +154,7 @@ def test_every_version_wraps_a_command(each: EachVersion, intake: Intake) -> Non
 def test_every_version_watches_a_job(each: EachVersion, intake: Intake) -> None:
     for job, (status, out, err) in each.run("watch", "JOB").items():
         assert (status, err) == (1, "")
-        assert f"job {job} attempt 0 ended: failure (FAILED, NonZeroExitCode)" in out
+        assert f"job {job} attempt 0 failed (FAILED, NonZeroExitCode)" in out
         assert b"RuntimeError: boom" in intake.wait_for_reports(job, 1).logs["train.out"]
 
 

@@ -28,7 +28,10 @@ def test_a_watched_job_is_reported_when_it_fails(slurm: Path, intake: Intake) ->
     record(slurm, "FAILED", "1:0", "NonZeroExitCode")
     run = watch(slurm, intake)
     out, err = run.communicate(timeout=60)
-    assert "job 61 attempt 0 ended: failure (FAILED, NonZeroExitCode)" in out, err
+    assert out.splitlines() == [
+        "job 61 attempt 0 failed (FAILED, NonZeroExitCode)",
+        f"reported: incident inc-61-0 {intake.url}/v1/incidents/inc-61-0",
+    ], err
     assert run.returncode == 1
     seen = intake.job("61")
     assert seen
@@ -39,9 +42,56 @@ def test_a_watched_job_that_is_cancelled_is_no_incident(slurm: Path, intake: Int
     record(slurm, "CANCELLED", "0:15")
     run = watch(slurm, intake)
     out, err = run.communicate(timeout=60)
-    assert "ended: none (CANCELLED" in out, err
+    assert out.endswith("): nothing to report\n"), err
+    assert "job 61 attempt 0 did not fail (CANCELLED" in out
     assert run.returncode == 0
     assert intake.requests == []
+
+
+def test_a_watched_job_that_works_did_not_fail(slurm: Path, intake: Intake) -> None:
+    record(slurm, "COMPLETED")
+    out, err = watch(slurm, intake).communicate(timeout=60)
+    assert out == "job 61 attempt 0 did not fail (COMPLETED): nothing to report\n", err
+
+
+@pytest.mark.parametrize(
+    ("away", "spool", "why"),
+    [
+        (
+            True,
+            True,
+            "{url} does not know the token in {folder}/token; the report waits in {folder}/cache/firstfault/spool/",
+        ),
+        (True, False, "the report is lost: {url} does not know the token in {folder}/token, and "),
+        (False, False, "the report is lost: {url} does not take it: HTTP 400 trouble on demand"),
+    ],
+    ids=["a token that is not known", "and nowhere to wait", "a report that is refused"],
+)
+def test_a_watcher_hears_what_became_of_a_report_that_did_not_arrive(
+    slurm: Path, intake: Intake, away: bool, spool: bool, why: str
+) -> None:
+    intake.away = away
+    intake.troubles = [] if away else [(400, {})]
+    if not spool:
+        (slurm / "cache").write_text("a file where the folder of the spool would be")
+    record(slurm, "FAILED", "1:0", "NonZeroExitCode")
+    run = watch(slurm, intake)
+    _, err = run.communicate(timeout=60)
+    assert run.returncode == 1
+    assert err.startswith(why.format(url=intake.url, folder=slurm))
+    assert err.count("\n") == 1
+
+
+@pytest.mark.skipif(Path("/etc/firstfault/hook.conf").exists(), reason="this machine has a hook")
+@pytest.mark.parametrize("deed", ["watch", "report"])
+def test_who_has_no_settings_and_gives_none_hears_what_to_give(tmp_path: Path, deed: str) -> None:
+    (tmp_path / "rank-0.log").write_text("RuntimeError: boom\n")
+    words = ["watch", "61"] if deed == "watch" else ["report", "--logs", str(tmp_path)]
+    done = subprocess.run([sys.executable, "-m", "bot.cli", *words], env={"HOME": str(tmp_path)}, capture_output=True,
+                          text=True, check=False)  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr.startswith("firstfault: name the service: --bot URL --token-file FILE, or make ")
+    assert done.stderr.endswith("/hook.conf (docs/reporting.md)\n")
 
 
 # --- report

@@ -74,10 +74,13 @@ def report_as_user(settings: Settings, spool: Optional[Spool], slurm: Slurm, vie
     tail = evidence.batch_tail()
     signs = Signs(first, view, output=None if tail is None else cancelled(tail, job.id))
     verdict, state, reason = decide(signs, job, slurm, settings)
-    print("job %s attempt %d ended: %s (%s, %s)" % (job.id, job.restarts, verdict, state, reason or "no reason"))
-    if verdict == "failure":
-        send_evidence(settings, spool, evidence, job, state, reason)
-    return verdict == "failure"
+    failed, how = verdict == "failure", state + (", %s" % reason if reason else "")
+    what = "failed (%s)" % how if failed else "did not fail (%s): nothing to report" % how
+    print("job %s attempt %d %s" % (job.id, job.restarts, what), flush=True)
+    if failed:
+        arrived, told = send_evidence(settings, spool, evidence, job, state, reason)
+        print(told, file=sys.stdout if arrived else sys.stderr, flush=True)
+    return failed
 
 
 def send_evidence(
@@ -88,11 +91,14 @@ def send_evidence(
     state: str,
     reason: str,
     patience: float = 120,
-) -> None:
-    """Report the job with what was found of it, which waits in the spool when the service is away for `patience` seconds."""
+) -> Tuple[bool, str]:
+    """Report the job with what was found of it, which waits in the spool when the service is away for `patience` seconds.
+
+    Returns what `deliver` returns.
+    """
     logs = [(name, packed) for name, (_, packed) in evidence.packed.items()]
     facts = evidence.facts(state, reason)
-    deliver(Report.about(job, facts, job.host, "node", logs), settings, spool, patience)
+    return deliver(Report.about(job, facts, job.host, "node", logs), settings, spool, patience)
 
 
 def wrap(config: str, command: Sequence[str]) -> int:
@@ -235,9 +241,11 @@ def report_command(config: str, status: int, pid: int, stopped: bool) -> None:
             fcntl.flock(told, fcntl.LOCK_UN)  # who finds it locked has left its line already
             text = os.pread(told, settings.file_bytes, 0)
         evidence.keep_text(log_name("slurmd.log", "", job.node), text)
-    send_evidence(
+    arrived, words = send_evidence(
         settings, Spool(settings).prepare_or_none(), evidence, job, state, "told by firstfault-hook wrap", patience=15
     )
+    if not arrived:
+        print("firstfault-hook: %s" % words, file=sys.stderr)
 
 
 def told_together(path: Optional[str], line: Optional[str]) -> Tuple[Optional[int], bool]:

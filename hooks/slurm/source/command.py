@@ -18,7 +18,7 @@ from hooks.slurm.source.logs import log_name, open_log
 from hooks.slurm.source.noting import log_to, user_name
 from hooks.slurm.source.redaction import Redaction
 from hooks.slurm.source.service import Away, Log, Refused, Report, Service, Unknown
-from hooks.slurm.source.settings import BadSettings, Settings, default_config
+from hooks.slurm.source.settings import CONFIG_FOLDER, BadSettings, Settings, default_config
 from hooks.slurm.source.spool import Spool
 from hooks.slurm.source.trimming import trim
 from hooks.slurm.source.workers import work
@@ -39,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     group.add_argument("--check", action="store_true", help="say whether this machine is ready to report")
     group.add_argument("--replay", metavar="FOLDER", help="send a recorded job: FOLDER/job.json and FOLDER/logs/")
     parser.add_argument(
-        "deed", nargs="?", choices=["wrap", "watch"], help="for users whose site has no hook: see docs/slurm.md"
+        "deed", nargs="?", choices=["wrap", "watch"], help="for users whose site has no hook: see docs/reporting.md"
     )
     parser.add_argument("words", nargs=argparse.REMAINDER, metavar="-- COMMAND | JOBID")
     options = parser.parse_args(arguments)
@@ -48,6 +48,10 @@ def main(arguments: Sequence[str]) -> int:
         return wrap(options.config, words)
     if not (options.flush or options.check or options.replay or (options.deed == "watch" and len(words) == 1)):
         parser.print_usage(sys.stderr)
+        return 2
+    if os.environ.get("FIRSTFAULT_NAME") and not os.path.exists(options.config):
+        own = CONFIG_FOLDER if os.geteuid() == 0 else "~/.config/firstfault"
+        tell("name the service: --bot URL --token-file FILE, or make %s/hook.conf (docs/reporting.md)" % own)
         return 2
     os.umask(0o077)
     try:
@@ -93,7 +97,12 @@ def replay(settings: Settings, folder: str) -> int:
     facts: Dict[str, Any] = {}  # as whoever wrote the file has it
     with contextlib.suppress(FileNotFoundError):
         with open(os.path.join(folder, "job.json"), encoding="utf-8") as source:
-            facts = json.load(source)
+            try:
+                facts = json.load(source)
+            except ValueError as error:
+                raise ValueError("%s is no JSON: %s" % (source.name, error)) from None
+    if not isinstance(facts, dict):
+        raise ValueError("%s must be one JSON object" % os.path.join(folder, "job.json"))
     facts.setdefault("scheduler", "slurm")
     facts.setdefault("attempt", 0)
     facts["job_id"] = str(facts.get("job_id") or "replay-%d" % time.time())

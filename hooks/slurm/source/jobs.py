@@ -17,6 +17,10 @@ class View(Dict[str, str]):
     def parse(cls, line: str, uid: Optional[int] = None) -> "View":
         """The record that the line holds; `uid` is its user's, where it is known from elsewhere."""
         view = cls()
+        # What Slurm prints only where it is so stands at the record's beginning: further on it is a user's words.
+        begin = re.match(r"(?:(?!JobName=|UserId=|JobState=)[A-Za-z]+=\S+ )*", line)
+        told = dict(word.split("=", 1) for word in begin.group().split()) if begin else {}
+        view.update({key: told[key] for key, form in AT_THE_BEGINNING.items() if form.match(told.get(key, ""))})
         # The job's name is as its user wrote it, as are the words at the record's end, and what follows it is known.
         begin = re.match(r"JobId=\S+ (?:[A-Za-z]+=\S+ ){0,8}?JobName=(?! UserId=)", line)
         owner = None
@@ -31,7 +35,8 @@ class View(Dict[str, str]):
             line, view["JobName"] = before + after, name
         pieces = re.split(r"(?:^|\s)([A-Z][A-Za-z_]*(?:[:/][A-Za-z:/]+)?)=", line)
         for key, value in zip(pieces[1::2], pieces[2::2]):
-            view.setdefault(key, value.strip())  # a later key of the same name stands in a user's own words
+            if key not in AT_THE_BEGINNING:
+                view.setdefault(key, value.strip())  # a later key of the same name stands in a user's own words
         return view
 
     def text(self, key: str) -> str:
@@ -73,6 +78,11 @@ class View(Dict[str, str]):
         return self.attempt.speaks_of_later(self) is None
 
 
+NUMBER = re.compile(r"[0-9]{1,18}\Z")
+AT_THE_BEGINNING = {
+    "HetJobId": NUMBER, "HetJobOffset": NUMBER, "ArrayJobId": NUMBER, "ArrayTaskId": NUMBER,
+    "SLUID": re.compile(r"[A-Za-z0-9]+\Z"),
+}  # fmt: skip
 DOUBT = 10  # seconds after an attempt's end in which its hooks have surely begun
 CLOCK_SKEW = 5  # seconds that the controller's clock may differ from a node's
 

@@ -63,7 +63,10 @@ def unfit_to_trust(path: str, secret: bool) -> Optional[str]:
     """Why the file must not be used: others could read it (a secret) or change it. None where it is fit. Raises OSError."""
     facts = os.stat(path)
     if facts.st_uid not in (0, os.geteuid()):
-        return "%s belongs to uid %d; make root or %s its owner" % (path, facts.st_uid, user_name())
+        user = user_name()
+        own = ", or give %s a hook-%s.conf" % (user, user) if path == os.path.join(CONFIG_FOLDER, "hook.conf") else ""
+        who = "root" if user == "root" else "root or %s" % user
+        return "%s belongs to uid %d; make %s its owner%s" % (path, facts.st_uid, who, own)
     if secret and facts.st_mode & 0o077:
         return "%s holds the token and others may read it; run: chmod 600 %s" % (path, path)
     if facts.st_mode & 0o022:
@@ -123,10 +126,17 @@ class Settings:
         self.slurm_conf, self.slurm_bin = known["slurm_conf"], known["slurm_bin"]
         self.slurmd_log, self.controller_log = known["slurmd_log"], known["controller_log"]
         self.spool, self.log_file = known["spool"], known["log_file"]
-        self.timeout, self.wait = quantity(known["timeout"]), quantity(known["wait"])
-        self.file_bytes, self.node_bytes = quantity(known["file_bytes"]), quantity(known["node_bytes"])
-        self.scan_bytes, self.scan_time = quantity(known["scan_bytes"]), quantity(known["scan_time"])
-        self.spool_bytes, self.spool_age = quantity(known["spool_bytes"]), quantity(known["spool_age"])
+
+        def amount(name: str) -> int:
+            try:
+                return quantity(known[name])
+            except BadSettings as error:
+                raise BadSettings("%s: %s: %s" % (path, name, error)) from None
+
+        self.timeout, self.wait = amount("timeout"), amount("wait")
+        self.file_bytes, self.node_bytes = amount("file_bytes"), amount("node_bytes")
+        self.scan_bytes, self.scan_time = amount("scan_bytes"), amount("scan_time")
+        self.spool_bytes, self.spool_age = amount("spool_bytes"), amount("spool_age")
 
         def wanted(name: str) -> bool:
             try:

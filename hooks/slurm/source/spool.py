@@ -12,8 +12,8 @@ from typing import IO, TYPE_CHECKING, List, Match, Optional, Tuple
 
 from hooks.slurm.source.jobs import Job
 from hooks.slurm.source.noting import note, user_name
-from hooks.slurm.source.service import SAME_END, Away, InBetween, Refused, Report, Service, TooLong
-from hooks.slurm.source.settings import Settings
+from hooks.slurm.source.service import SAME_END, Away, InBetween, Refused, Report, Service, TooLong, Unknown
+from hooks.slurm.source.settings import Settings, default_config
 
 if TYPE_CHECKING:
     from typing import TypedDict
@@ -221,10 +221,11 @@ def _fits(word: "Word", began: float) -> bool:
     return abs((word["ended"] or began) - began) <= SAME_END and (word["started"] or began) <= began
 
 
-def deliver(report: Report, settings: Settings, spool: Optional[Spool], patience: float = 120) -> None:
+def deliver(report: Report, settings: Settings, spool: Optional[Spool], patience: float = 120) -> Tuple[bool, str]:
     """Send the report and whatever waited, or keep it for later. Never raises for the service's sake.
 
-    The report is on disk before the service is asked, so that whoever ends us meanwhile ends no report.
+    The report is on disk before the service is asked, so that whoever ends us meanwhile ends no report. Returns whether
+    the service has it, and that or why not in words for a person who waits for it.
     """
     job, held, lost = report.opening["job_id"], None, "there is no spool"
     try:
@@ -236,21 +237,38 @@ def deliver(report: Report, settings: Settings, spool: Optional[Spool], patience
         with Service(settings, patience) as service:
             incident = report.send(service)
         note("attempt %s of job %s is incident %s" % (report.opening["attempt"], job, incident))
+        told = (True, "reported: incident %s %s/v1/incidents/%s" % (incident, settings.url, incident))
     except Refused as why:
         note("job %s: the service refused the report: %s" % (job, why))
+        told = (False, "the report is lost: %s does not take it: %s" % (settings.url, why))
     except (Away, TooLong) as why:
-        note("job %s: the service is away: %s" % (job, why))
-        if spool is None or held is None:
-            note("job %s: the report is lost, %s" % (job, lost))
+        unknown = isinstance(why, Unknown)
+        trouble = "the service %s" % ("refuses the token" if unknown else "is away")
+        if unknown:
+            here = "%s does not know the token in %s" % (settings.url, settings.token_file)
         else:
-            held.close()
-            spool.tidy()
-        return
+            here = "%s cannot take it now (%s)" % (settings.url, why)
+        if spool is None or held is None:
+            note("job %s: %s; the report is lost, %s: %s" % (job, trouble, lost, why))
+            return False, "the report is lost: %s, and %s" % (here, lost)
+        note("job %s: %s; the report waits: %s" % (job, trouble, why))
+        held.close()
+        spool.tidy()
+        return False, "%s; the report waits in %s: %s" % (here, spool.folder, flushing(settings))
     if held is not None:
         with contextlib.suppress(OSError):
             os.unlink(report.path)
         held.close()
     flush_quietly(settings, spool)
+    return told
+
+
+def flushing(settings: Settings) -> str:
+    """How a person delivers what waits in the spool of these settings."""
+    if os.environ.get("FIRSTFAULT_NAME"):  # whose settings may last as long as the command
+        return "the next `firstfault watch` of a job that fails delivers it"
+    given = "" if settings.path == default_config() else " --config %s" % settings.path
+    return "firstfault-hook%s --flush" % given
 
 
 def flush_quietly(settings: Settings, spool: Optional[Spool]) -> None:

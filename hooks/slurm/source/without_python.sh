@@ -20,8 +20,8 @@ if [ $# -eq 0 ] && [ -n "${SLURM_SCRIPT_CONTEXT-}${JOBSTATE-}" ]; then
         exit 0
     fi
     [ "${FIRSTFAULT_DETACHED-}" = yes ] || run=''
-    if [ -z "${FIRSTFAULT_DETACHED-}" ]; then  # only Python can leave then, and an interpreter may hang: 3 s are its time
-        sleep 3 &
+    if [ -z "${FIRSTFAULT_DETACHED-}" ]; then  # only Python can leave then, and an interpreter may hang: 0.9 s are its time
+        { sleep 0.9 || sleep 1; } &
         alarm=$!
         { FIRSTFAULT_DETACHED=no /bin/sh "$0"; kill $alarm; } &
         wait $alarm
@@ -37,14 +37,21 @@ done
 # --- without Python: the job's facts and the end of its output, with curl, from a slurmd in a small container
 missing='found no Python 3.6 or newer: make /etc/firstfault/python3 a link to one'
 if [ -z "$hook" ]; then
-    echo "firstfault-hook: $missing" >&2
     for word do
         shift
-        [ "$word" != wrap ] || { [ "${1-}" != -- ] || shift; exec "$@"; }  # the command runs, and nobody is told how it ends
+        [ "$word" = wrap ] || continue
+        [ "${1-}" != -- ] || shift
+        echo 'firstfault-hook: no Python 3.6 or newer here: the command runs, its failure is not reported' >&2
+        exec "$@"
     done
+    echo "firstfault-hook: $missing" >&2
     exit 1
 fi
 umask 077
+set -f  # what ls tells holds names that users chose
+LC_ALL=C line='
+'
+export LC_ALL
 conf=${FIRSTFAULT_HOOK_CONFIG:-/etc/firstfault/hook-$(id -un).conf} log=''
 [ -f "$conf" ] || conf=/etc/firstfault/hook.conf
 setting() {
@@ -52,7 +59,7 @@ setting() {
     echo "${value:-${2-}}"
 }
 quantity() {  # of a time or size such as 90, 10m, 0.25h or 16M; what is none is taken for the second argument
-    number=$(echo "$1" | sed -n -E 's/^0*([0-9]{1,7})([.]([0-9]+))? *[smhdKMG]?B?$/\1 \300/p')
+    number=$(echo "$1" | sed -n -E -e 's/^0*([0-9]{1,9})([.]([0-9]+))? *[smhdKMG]?B?$/\1 \300/p; t' -e 's/^0*([0-9]{10,18})B?$/\1 00/p')
     [ -n "$number" ] || { echo "$2"; return; }
     case $1 in *m) unit=60 ;; *h) unit=3600 ;; *d) unit=86400 ;; *K*) unit=1024 ;; *M*) unit=1048576 ;; *G*) unit=1073741824 ;; *) unit=1 ;; esac
     part=1$(echo "${number#* }" | cut -c 1-2)
@@ -76,34 +83,53 @@ slurm() {  # scontrol, which may hang, and may never come to an end
     if command -v timeout >/dev/null; then timeout -s KILL 30 scontrol "$@"; else scontrol "$@"; fi | head -c 4194304
 }
 take() {  # Slurm's record of the job: the name apart, for it and the words at the end are as their user wrote them
-    record=$1 name=''
-    case $record in *' JobName='*' UserId='*) ;; *) return ;; esac
-    rest=${record#* JobName=}
-    after=$rest
-    while case $after in *' UserId='*) ;; *) after=${rest#* UserId=} && false ;; esac; do
-        after=${after#* UserId=}
-        case ${after%% *} in *"(${SLURM_JOB_UID-})") break ;; esac
+    record='' before='' name='' all=0 own=0 doubt="the words of the job's user leave open what Slurm's record says"
+    case $1 in ' ') doubt='' ;; *"$line"*) return ;; esac  # no line end but one of theirs stands in it
+    case $1 in *' JobName='*' UserId='*) ;; *) return ;; esac
+    before=${1%% JobName=*} rest=${1#* JobName=}
+    record=$before after=$rest
+    while case $after in *' UserId='*) [ $own -lt 2 ] ;; *) false ;; esac; do
+        after=${after#* UserId=} all=$((all + 1))
+        [ $all -gt 1 ] || first=$after
+        case ${after%% *} in *"(${SLURM_JOB_UID-})") own=$((own + 1)) owner=$after ;; esac
     done
-    name=${rest%" UserId=$after"} record="${record%% JobName=*} UserId=$after"
-    case $record in *' HetJobId='*) name=${name%' HetJobIdSet='*} ;; esac
+    [ $all -gt 1 ] || own=1 owner=$first
+    [ $own = 1 ] || return  # more than one may be Slurm's
+    name=${rest%" UserId=$owner"} record="$before UserId=$owner" doubt=''
+    case $before in *' HetJobId='*) name=${name%' HetJobIdSet='*} ;; esac
 }
 field() {  # of that record
     value=${record#* "$1"=}
     [ "$value" = "$record" ] || case ${value%% *} in *null*|None) ;; *) echo "${value%% *}" ;; esac
 }
-fact() {  # a field of JSON, where there is anything to say
-    text=$(echo "$2" | tr -cd 'A-Za-z0-9 ._:@/+=,-' | cut -c 1-200)
+number() {  # such a field, where it is one
+    field "$1" | sed -n -E '/^(0|[1-9][0-9]{0,8})$/p'
+}
+stands() {  # where the job's StdOut or StdErr is, which may have spaces, or what the hook was told of it
+    value=${record##* "$1"=}
+    [ "$value" != "$record" ] || value=$2
+    printf '%s\n' "$value" | sed -E 's/ [A-Z][A-Za-z:]*=.*//; s/ *$//; s/^[^/].*//'
+}
+plain() {  # a field of JSON, where there is anything to say
+    text=$(printf '%s\n' "$2" | tr -cd 'A-Za-z0-9 ._:@/+=,-' | cut -c 1-200)
     [ -z "$text" ] || printf '"%s": "%s", ' "$1" "$text"
 }
-ask() {  # METHOD PATH [argument of curl]…
+fact() {  # of a user's words
+    plain "$1" "$(printf '%s\n' "$2" | sed -E "$secrets")"
+}
+ask() {  # METHOD PATH [argument of curl]…: the answer, and its status as the last line
     method=$1 where=$url$2
     shift 2
     [ -z "$ca" ] || set -- --cacert "$ca" "$@"
-    curl --silent --show-error --fail --retry "$retries" --max-time "$timeout" --request "$method" --config /dev/fd/4 "$@" "$where" 4<<END
+    curl --silent --retry "$retries" --max-time "$timeout" --request "$method" --write-out '\n%{http_code}' --config /dev/fd/4 "$@" "$where" 4<<END | tail -c 65536
 header = "Authorization: Bearer $token"
 ${proxy:+proxy = "$proxy"}
 ${encoding:+header=Content-Encoding:$encoding}
 END
+}
+taken() {  # whether $answer says so; 2 where the service says in its own words that it never will be
+    case ${answer##*"$line"} in 2??) return 0 ;; 401|403|408|425|429|[!4]*|'') return 1 ;; esac
+    case $answer in *'"error"'*'"hint"'*) return 2 ;; *) return 1 ;; esac
 }
 reachable() {  # the file of this path, by the job's user: every folder above it lets them through
     folder=$1
@@ -156,14 +182,19 @@ s%(^|[][:space:]>:])[A-Za-z0-9+/]{64}([A-Za-z0-9+/]{6}){0,2}[[:space:]]*$%\1[red
 /(root|git|slurm|munge|nobody|hdfs|ubuntu|centos|ec2-user)@|[.](local|internal|lan|svc|localdomain|service|socket|slice|scope|mount)/! s~(^|[^A-Za-z0-9._%+-])[A-Za-z0-9_%+-][A-Za-z0-9._%+-]*@([A-Za-z0-9-]+[.])+[A-Za-z]{2,24}~\1[redacted]~g
 '
 end_of() {  # of a file that its user owns and reaches, without a torn first line and what looks like a secret
+    why="no file that the job's user owns and reaches"
     [ -f "$1" ] && [ ! -L "$1" ] && {
         behind=$(ls -ln /proc/self/fd/3)
         reachable "${behind#* -> }" || return 1
         set -- $(ls -lnL /proc/self/fd/3)
-        begin=1 torn=''
+        begin=1 torn='' mark='\n'
         [ "${5:-0}" -le 262144 ] || begin=$(($5 - 262143)) torn=1d
         case "${1-} ${3-}" in -*" ${SLURM_JOB_UID-none}") ;; *) return 1 ;; esac
-        tail -c +$begin <&3 | head -c 262144 | sed -e "$torn" -e "s%$(printf '\033')[[][0-9;]*[A-Za-z]%%g" | tr -d '\000' | sed -E "$secrets"
+        why='not written since the job began'
+        [ -z "$started" ] || [ "$(date -r /proc/self/fd/3 +%s)" -ge $((started - 30)) ] || return 1  # clocks differ
+        why='its end is one long line'
+        [ -z "$torn" ] || [ -n "$(tail -c +$begin </proc/self/fd/3 | head -c 262144 | sed -n '2{=;q;}')" ] || mark='\r'
+        tail -c +$begin <&3 | head -c 262144 | tr "$mark" '\n' | sed -e "$torn" -e "s%$(printf '\033')[[][0-9;]*[A-Za-z]%%g" | tr -d '\000' | sed -E "$secrets"
     } 3<"$1"
 }
 ready() {  # a folder for the report, in the spool where there can be one, which is the Python part's too
@@ -176,19 +207,30 @@ ready() {  # a folder for the report, in the spool where there can be one, which
         drwx------*" $(id -u)") { command -v tar && command -v gzip; } || lost='tar and gzip are missing' ;;
         *) lost="$spool must be a folder of $(id -un) with mode 0700" ;;
     esac
-    work=$spool/$stamp.shell
-    [ -z "$lost" ] || work=${TMPDIR:-/tmp}/firstfault-$stamp spool='' zip=''
-    mkdir -m 700 "$work" && made=$work && mkdir "$work/logs"
+    [ -z "$lost" ] || spool='' zip=''
+    [ -z "$spool" ] || room "$spool/$stamp.shell" || lost="$spool is full or cannot be written to"
+    [ -z "$lost" ] || room "${TMPDIR:-/tmp}/firstfault-$stamp"
+}
+room() {  # make that folder, if what will be written to it finds room
+    work=$1
+    mkdir -m 700 "$work" && made=$work && mkdir "$work/logs" && head -c 1048576 /dev/zero >"$work/text"
+    set -- $(ls -ln "$work/text")
+    [ "${5-}" = 1048576 ] || { [ -z "$made" ] || rm -rf "$made"; made=''; return 1; }
+    : >"$work/text"
 }
 pack() {  # the report: report.json, of which each part has a line of its own, and logs by number
-    names='' unread='' number=0 sent=''
-    for output in "$(field StdOut)" "$(field StdErr)"; do
-        case $output in *%*|''|/dev/null|"$sent") continue ;; esac
+    names='' unread='' number=0 sent='' last=''
+    [ -z "$doubt" ] || unread="\"$node: $doubt\""
+    for output in "$(stands StdOut "${SLURM_JOB_STDOUT-}")" "$(stands StdErr "${SLURM_JOB_STDERR-}")"; do
+        case $output in ''|/dev/null|"$sent") continue ;; esac
         [ "$node" = "$first" ] || continue
-        sent=$output log_name=$(echo "${output##*/}" | tr -c 'A-Za-z0-9._\n+-' _)
-        if ! end_of "$output" >"$work/text" && { [ -e "$output" ] || [ -L "$output" ]; }; then
-            unread="$unread${unread:+, }\"$node: $log_name: no file that the job's user owns and reaches\""
-        fi
+        sent=$output log_name=$(printf '%s\n' "${output##*/}" | sed -E "$secrets" | tr -c 'A-Za-z0-9._\n+-' _ | tail -c 181)
+        [ "$log_name" != "$last" ] || log_name=stderr/$log_name
+        last=$log_name
+        case $output in
+            *%*) why='its name differs by node or task, which needs Python' && false ;;
+            *) end_of "$output" >"$work/text" && { [ -s "$work/text" ] || [ ! -s "$output" ]; } ;;
+        esac || { unread="$unread${unread:+, }\"$node: $log_name: $why\""; continue; }
         [ -s "$work/text" ] || continue
         ${zip:-cat} <"$work/text" >"$work/logs/$number.gz" || return 1
         names="$names${names:+, }\"$log_name\"" number=$((number + 1))
@@ -197,13 +239,14 @@ pack() {  # the report: report.json, of which each part has a line of its own, a
     printf '{"opening":\n%s\n,"closing":\n%s\n,"names":\n[%s]\n}\n' "$opening" "$closing" "$names" >"$work/report.json"
 }
 tell() {  # the service what is packed in that folder; its id for it goes into `incident`
-    incident=$(sed -n 2p "$1/report.json" | ask POST /v1/incidents --header 'Content-Type: application/json' --data-binary @- |
-        sed -n -E 's/.*"id": *"([A-Za-z0-9_.-]+)".*/\1/p')
+    answer=$(sed -n 2p "$1/report.json" | ask POST /v1/incidents --header 'Content-Type: application/json' --data-binary @-)
+    taken || return
+    incident=$(printf '%s\n' "$answer" | sed -n -E 's/.*"id": *"([A-Za-z0-9_.-]+)".*/\1/p' | tail -n 1)
     [ -n "$incident" ] || return 1
     number=0 failed='' encoding=$zip
-    for each in $(sed -n 6p "$1/report.json" | tr -cd 'A-Za-z0-9._+ -'); do
-        ask PUT "/v1/incidents/$incident/logs/$each" --header 'Content-Type: application/octet-stream' --data-binary "@$1/logs/$number.gz" ||
-            failed="$failed${failed:+, }\"$node: $each: could not be sent\""
+    for each in $(sed -n 6p "$1/report.json" | tr -cd 'A-Za-z0-9._/+ -'); do
+        answer=$(ask PUT "/v1/incidents/$incident/logs/$each" --header 'Content-Type: application/octet-stream' --data-binary "@$1/logs/$number.gz")
+        taken || failed="$failed${failed:+, }\"$node: $each: could not be sent\""
         number=$((number + 1))
     done
     closing=$(sed -n 4p "$1/report.json") encoding='' end='}}'
@@ -213,36 +256,45 @@ tell() {  # the service what is packed in that folder; its id for it goes into `
     else
         closing="${closing%"$end"}, $failed$end"
     fi
-    echo "$closing" | ask POST "/v1/incidents/$incident/complete" --header 'Content-Type: application/json' --data-binary @-
+    answer=$(printf '%s\n' "$closing" | ask POST "/v1/incidents/$incident/complete" --header 'Content-Type: application/json' --data-binary @-)
+    taken
 }
 deliver() {  # what is packed, which waits in the spool until the service has it, and then what else waits there
     kept=$spool/$stamp.report
-    [ -z "$spool" ] || { tar -cf "$kept.part" -C "$work" report.json logs && mv "$kept.part" "$kept"; } || rm -f "$kept.part"
-    if tell "$work"; then
-        note "job $id is incident $incident, told without Python${failed:+, but $failed}"
-        [ -z "$spool" ] || { rm -f "$kept"; flush; }
-    elif [ -n "$spool" ] && [ -f "$kept" ]; then
-        note "job $id: the report did not reach $url and waits in $spool"
-    else
-        note "job $id: the report did not reach $url and is lost: ${lost:-the spool cannot take it}"
-    fi
-    [ -z "$spool" ] || tidy
+    [ -n "$lost" ] || { tar -cf "$kept.part" -C "$work" report.json logs && mv "$kept.part" "$kept"; } || { rm -f "$kept.part"; lost='the spool cannot take it'; }
+    tell "$work"
+    case $? in
+        0) note "job $id is incident $incident, told without Python${failed:+, but $failed}" ;;
+        2) note "job $id: the service refused the report: $(said)" ;;
+        *) spool_stays=yes
+            if [ -z "$lost" ]; then
+                note "job $id: the report did not reach $url and waits in $spool"
+            else
+                note "job $id: the report did not reach $url and is lost: $lost"
+            fi ;;
+    esac
+    [ -z "$spool" ] || { [ -n "${spool_stays-}" ] || { rm -f "$kept"; flush; }; tidy; }
+}
+said() {
+    printf '%s' "$answer" | tr -cd 'A-Za-z0-9 ._:,-' | cut -c 1-300
 }
 flush() {  # the oldest first; a report of the Python part is left to it
-    waiting=$spool/$stamp.old.shell missed=0
-    for report in "$spool"/*.report; do
-        rm -rf "$waiting"
+    waiting=$work/waiting missed=0
+    for each in $(ls "$spool"); do
+        report=$spool/$each
+        case $each in *.report) rm -rf "$waiting" ;; *) continue ;; esac
         [ -f "$report" ] && mkdir -m 700 "$waiting" && tar -xf "$report" -C "$waiting" || continue
         [ "$(head -n 1 "$waiting/report.json" | head -c 99)" = '{"opening":' ] || continue
-        if tell "$waiting"; then
-            rm -f "$report"
-            note "delivered $report as incident $incident"
-        else
-            missed=$((missed + 1))
-            [ $missed -lt 3 ] || break
-        fi
+        tell "$waiting"
+        case $? in
+            0) note "delivered $report as incident $incident" ;;
+            2) note "dropped the report ${report##*/}: the service refused it: $(said)" ;;
+            *) missed=$((missed + 1))
+                [ $missed -lt 3 ] || break
+                continue ;;
+        esac
+        rm -f "$report"
     done
-    rm -rf "$waiting"
 }
 tidy() {  # keep the spool within its size and age, without what was never finished
     total=0 now=$(date +%s) most=$(quantity "$(setting spool_bytes)" 268435456) age=$(quantity "$(setting spool_age)" 259200)
@@ -270,13 +322,18 @@ report() {
     case $id in ''|*[!0-9]*) return ;; esac
     PATH=$(setting slurm_bin /usr/bin):$PATH SLURM_CONF=$(setting slurm_conf "${SLURM_CONF:-/etc/slurm/slurm.conf}") silent=0
     export SLURM_CONF
-    while take " $(slurm show job -o "$id" | grep "^JobId=$id ")"; state=$(field JobState); [ "${state:-COMPLETING}" = COMPLETING ]; do
+    while take " $(slurm show job -o "$id" | grep "^JobId=$id ")"; state=$(field JobState); [ "${state:-COMPLETING}" = COMPLETING ] && [ -z "$doubt" ]; do
         [ -n "$state" ] || silent=$((silent + 1))
         [ $silent -lt 3 ] && [ "$(date +%s)" -lt "$until" ] || break
         sleep 2
     done
+    [ -z "$doubt" ] || note "job $id: $doubt: it is told by what the hook was told"
     code=$(field ExitCode)
-    code=${code:-${SLURM_JOB_EXIT_CODE2:-0:0}}
+    code=$(echo "${code:-${SLURM_JOB_EXIT_CODE2:-}}" | sed -n -E '/^(0|[1-9][0-9]{0,8}):[0-9]{1,9}$/p')
+    code=${code:-0:0}
+    started=$(echo "${SLURM_JOB_START_TIME-}" | sed -n -E '/^[1-9][0-9]{0,11}$/p')
+    began=$(field StartTime | sed -n -E 's/^([0-9-]+)T([0-9:]+)$/\1 \2/p')
+    [ -n "$started" ] || [ -z "$began" ] || started=$(date -d "$began" +%s)
     case $state in
         FAILED|TIMEOUT|OUT_OF_MEMORY|NODE_FAIL|BOOT_FAIL|DEADLINE|LAUNCH_FAILED) ;;
         ''|COMPLETING) case $(field Reason) in
@@ -287,19 +344,20 @@ report() {
         esac ;;
         *) return ;;
     esac
-    nodes=$(slurm show hostnames "${SLURM_NODELIST-${SLURM_JOB_NODELIST-}}")
+    nodes=$(slurm show hostnames "${SLURM_NODELIST-${SLURM_JOB_NODELIST-}}" | tr -cd 'A-Za-z0-9._\n-')
     first=$(echo "$nodes" | head -n 1)
     first=${first:-$node}
     case $state,$code in FAILED,*:1|FAILED,*:2|FAILED,*:9|FAILED,*:15|FAILED,129:0|FAILED,130:0|FAILED,137:0|FAILED,143:0)
         [ "$node" = "$first" ] || return  # scancel may have done that, and only the output tells
-        ! end_of "$(field StdOut)" | grep -q "[*] JOB $id ON .* CANCELLED AT [^ ]* [*]" || return ;;
+        ! end_of "$(stands StdOut "${SLURM_JOB_STDOUT-}")" | grep -q "[*] JOB $id ON .* CANCELLED AT [^ ]* [*]" || return ;;
     esac
-    het=$(field HetJobId) attempt=$(field Restarts)
-    facts="$(fact part_of "$(field ArrayJobId)")$(fact name "${name:-$(field JobName)}")$(fact user "${SLURM_JOB_USER-}")$(fact account "$(field Account)")$(
+    het=$(record=$before; number HetJobId) attempt=$(number Restarts)
+    [ -n "$attempt" ] || attempt=$(echo "${SLURM_JOB_RESTART_COUNT-}" | sed -n -E '/^(0|[1-9][0-9]{0,8})$/p')
+    facts="$(plain part_of "$(record=$before; number ArrayJobId)")$(fact name "${name:-${SLURM_JOB_NAME-}}")$(fact user "${SLURM_JOB_USER-}")$(fact account "$(field Account)")$(
         fact partition "$(field Partition)")$(fact state "$state")$(fact reason "$(field Reason)")$(
         fact ended_at "$(date -u +%Y-%m-%dT%H:%M:%SZ)")\"nodes\": [$(
         for each in $nodes; do printf '%s"%s"' "${comma-}" "$each"; comma=,; done)], \"exit_code\": ${code%%:*}"
-    who="$(fact reporter "$node")\"role\": \"$role\""
+    who="$(plain reporter "$node")\"role\": \"$role\""
     opening="{\"schema\": 1, \"scheduler\": \"slurm\", \"job_id\": \"${het:-$id}\", \"attempt\": ${attempt:-0}, $who, \"job\": {$facts}}"
     if ready && pack; then deliver; else note "job $id: the report is lost: nothing can be written to ${work%/*}"; fi
     [ -z "$made" ] || rm -rf "$made"
