@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from bot.cli.hook import HOOK, PLACE, run
+from bot.cli.hook import PLACE, run
+from bot.cli.hook_run import HOOK
 from bot.cli.slurm_conf import naming
 from tests.hooks.intake import Intake
 
