@@ -79,7 +79,8 @@ def test_an_exception_before_mpi_abort_is_why_it_was_called(verdict: Verdict) ->
 
 
 def test_a_rank_that_a_message_of_the_wrong_size_ended_was_not_killed(verdict: Verdict) -> None:
-    words = "rank=3 world_size=4 pid=306\nstep 4\n  what():  [enforce fail at /src/gloo/transport/tcp/pair.cc:456] op.preamble.length <= op.nbytes. 180 vs 16. \n"
+    unfit = "[enforce fail at /src/gloo/transport/tcp/pair.cc:456] op.preamble.length <= op.nbytes. 180 vs 16. "
+    words = f"rank=3 world_size=4 pid=306\nstep 4\n  what():  {unfit}\n"
     said = verdict({**SURVIVORS, "rank-3.log": words})
     assert (said.cause.id, said.initiating.ranks) == ("collective-mismatch", [])
 
