@@ -290,10 +290,18 @@ hooks.add_typer(installs, name="install")
 app.add_typer(hooks, name="hook")
 
 _Bot = Annotated[
-    str | None, typer.Option("--bot", metavar="URL", help="The service, such as https://firstfault.example.com.")
+    str | None,
+    typer.Option(
+        "--bot",
+        metavar="URL",
+        help="The service, such as https://firstfault.example.com; else what hook.conf says, yours or the site's.",
+    ),
 ]
 _TokenFile = Annotated[
-    Path | None, typer.Option("--token-file", metavar="FILE", help="The token that `firstfault cluster add` printed.")
+    Path | None,
+    typer.Option(
+        "--token-file", metavar="FILE", help="The token that `firstfault cluster add` printed; else as with --bot."
+    ),
 ]
 
 
