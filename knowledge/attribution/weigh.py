@@ -247,6 +247,8 @@ def _explains(view: CaseView, other: Hypothesis, one: Hypothesis) -> bool:
         return near
     if one.cause == "terminated" and other.kind in _OWN and other.cause not in _VAGUE and other.score >= 0.5:
         return not _after(other, one)  # whoever starts the ranks stops them where one fails, on whatever host
+    if one.cause == "silent-exit" and one.kind == "endings" and other.kind == "own_errors" and not other.ranks:
+        return other.cause not in _VAGUE  # somebody did say why, though not who
     if one.cause in _VAGUE and other.cause not in _VAGUE and other.score >= 0.5:
         return near and (load_causes()[other.cause].layer in _OF_NODES or bool(set(one.ranks) & set(other.ranks)))
     return False

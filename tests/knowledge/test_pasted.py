@@ -228,3 +228,10 @@ def test_an_exception_of_the_group_alone_is_no_good_end(verdict: Verdict) -> Non
 )
 def test_more_words_of_shells_and_libraries_are_known(verdict: Verdict, line: str, cause: str) -> None:
     assert verdict({"out.log": line + "\n"}).cause.id == cause
+
+
+def test_an_exit_code_is_explained_by_the_error_that_somebody_told(verdict: Verdict) -> None:
+    error = "INTEL MKL ERROR: /opt/lib/libmkl_avx512.so.1: undefined symbol: mkl_sparse_optimize_bsr.\n"
+    ended = "E0712 04:11:10.118000 2210 torch/distributed/elastic/api.py:826] failed (exitcode: 2) local_rank: 0 (pid: 2231) of binary: /opt/python\n"
+    assert verdict({"out.log": ended}).cause.id == "silent-exit"
+    assert verdict({"out.log": error + ended}).cause.id == "library-conflict"
