@@ -21,8 +21,36 @@ _OURS = re.compile(r"(?i)python|^pt_|torch|^ray|train|deepspeed|mpi|^java|worker
 """Names that processes of a job have, its loaders and launchers too."""
 
 
+_AT_ONCE = 2.0  # seconds within which links go down that one switch took with it
+
+
 def propose(view: CaseView) -> Iterator[Hypothesis]:
-    """One hypothesis for each host with a root line in its kernel log or reports."""
+    """One hypothesis for each host with a root line in its kernel log or reports; one for links that went down at once."""
+    links: list[Hypothesis] = []
+    for one in _each_host(view):
+        if one.cause == "link-down":
+            links.append(one)
+        else:
+            yield one
+    yield from _together(links)
+
+
+def _together(links: list[Hypothesis]) -> list[Hypothesis]:
+    """Links of several nodes that went down in the same moment have one fault in common, and no node is the first."""
+    times = [one.proofs[0].place.seconds for one in links]
+    known = [time for time in times if time is not None]
+    if len(links) < 2 or len(known) < len(links) or max(known) - min(known) > _AT_ONCE:
+        return links
+    first = links[0]
+    first.ranks = sorted({rank for one in links for rank in one.ranks})
+    first.hosts = sorted({host for one in links for host in one.hosts})
+    first.proofs = [one.proofs[0] for one in links[:3]]
+    first.reason = f"links of {len(links)} nodes went down in the same moment: look at the switch that they share"
+    first.missing = [lack for one in links for lack in one.missing]
+    return [first]
+
+
+def _each_host(view: CaseView) -> Iterator[Hypothesis]:
     by_host: dict[str, list[Hit]] = {}
     for hit in view.case.hits:
         if hit.place.source.kind in _KINDS and _accuses(hit) and in_time(view, hit) and not of_a_stranger(view, hit):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from knowledge.diagnosis import Diagnosis
 
 Verdict = Callable[..., Diagnosis]
@@ -34,6 +36,18 @@ def test_ranks_that_all_lived_and_got_no_answer_blame_what_lies_between(verdict:
     assert said.confidence < 0.6
     assert "mlx5_2" in said.missing[0]
     assert "10.9.0.8 and 10.9.0.7" in said.missing[0]
+
+
+@pytest.mark.parametrize(("seconds", "hosts"), [((1, 2), ["ib-1", "ib-2"]), ((1, 41), ["ib-1"])])
+def test_links_that_went_down_in_one_moment_are_one_fault(
+    verdict: Verdict, seconds: tuple[int, int], hosts: list[str]
+) -> None:
+    down = "[Mon Nov  2 04:30:{:02} 2026] mlx5_core 0000:1a:00.0 mlx5_2: Port: 1 Link DOWN\n"
+    start = "rank {} of 3 on {}, pid 4{}, local rank 0\n"
+    logs = {f"rank-{rank}.log": start.format(rank, host, rank) for rank, host in enumerate(("ib-1", "ib-2", "ib-3"))}
+    logs["rank-2.log"] += unanswered(2, "10.9.0.8")
+    said = verdict(logs | {f"dmesg-ib-{node}.txt": down.format(second) for node, second in enumerate(seconds, 1)})
+    assert (said.cause.id, said.initiating.hosts) == ("link-down", hosts)
 
 
 def test_ranks_that_were_lost_after_the_start_are_not_missing_at_it(verdict: Verdict) -> None:
