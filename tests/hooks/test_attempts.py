@@ -33,8 +33,9 @@ def ended(hook: Any, seconds: float, node: str = "n1", count: int | None = 1, no
 def record(hook: Any, job: Any, spool: Any, state: str = "FAILED", **times: float | str) -> Any:
     """Slurm's record after one restart, as the worker for `job` reads it."""
     known = {"SubmitTime": 0.0, "StartTime": 0.0, "EndTime": 0.0, "NodeList": "n1", "Restarts": "1", **times}
+    sluid = f"SLUID={known.pop('SLUID')} " if "SLUID" in known else ""
     words = " ".join(f"{key}={value if isinstance(value, str) else clock(value)}" for key, value in known.items())
-    view = hook.View.parse(f"JobId=7 JobState={state} Reason=NonZeroExitCode ExitCode=4:0 {words}")
+    view = hook.View.parse(f"JobId=7 {sluid}JobState={state} Reason=NonZeroExitCode ExitCode=4:0 {words}")
     view.attempt = hook.Attempt(job, hook.others_of(job, spool))
     return view
 

@@ -116,6 +116,41 @@ def test_a_name_that_is_not_known_beforehand_is_found_in_the_record(hook: Any) -
     assert (view["JobName"], view.state, view["UserId"]) == ("x JobState=COMPLETED", "FAILED", "me(1)")
 
 
+ANOTHERS = "HetJobId=99 HetJobOffset=1 ArrayJobId=98 ArrayTaskId=3 SLUID=sFORGED"
+
+
+@pytest.mark.parametrize("name", ["train", f"x {ANOTHERS}"])
+@pytest.mark.parametrize("known", [True, False], ids=["name known", "name not known"])
+@pytest.mark.parametrize("key", ["Comment=slack-channel=C0MALLORY", "WorkDir=/home/mallory/a", "Command=/x"])
+def test_no_words_of_a_user_make_a_job_part_of_anothers(
+    hook: Any, settings: Any, tmp_path: Path, name: str, known: bool, key: str
+) -> None:
+    record = (
+        f"JobId=7 JobName={name} UserId=me(1) GroupId=me(1) JobState=FAILED Reason=NonZeroExitCode Restarts=0 "
+        f"ExitCode=1:0 NodeList=n1 {key} {ANOTHERS}\n"
+    )
+    (tmp_path / "record").write_text(record)
+    stand_in(tmp_path, f"#!/bin/sh\ncat {tmp_path}/record\n")
+    settings.slurm_bin = str(tmp_path)
+    job = hook.Job({"SLURM_JOB_ID": "7", "SLURM_JOB_UID": "1"} | ({"SLURM_JOB_NAME": name} if known else {}), "node")
+    view = hook.Slurm(settings, attempt=hook.Attempt(job)).show("7")
+    job.learn(view, requeued=False)
+    facts = job.facts("FAILED", "")
+    assert (facts["job_id"], facts.get("part_of"), job.component, job.array_task) == ("7", None, "", "")
+    assert view.text("SLUID") == ""
+
+
+@pytest.mark.parametrize("task", ["2", "1-3", "x"])
+def test_a_task_of_an_array_is_known_by_what_slurm_itself_prints(hook: Any, task: str) -> None:
+    view = hook.View.parse(
+        f"JobId=63 ArrayJobId=61 ArrayTaskId={task} JobName=train UserId=me(1) GroupId=me(1) JobState=FAILED "
+        "Comment=ArrayJobId=98 x"
+    )
+    job = hook.Job({"SLURM_JOB_ID": "63"}, "node")
+    job.learn(view, requeued=False)
+    assert (job.facts("FAILED", "")["part_of"], job.array_task) == ("61", "2" if task == "2" else "")
+
+
 FORGED = "UserId=root(0) GroupId=root(0) JobState=COMPLETED Restarts=3 "
 
 
