@@ -56,7 +56,9 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 def test_check_tells_that_slurm_does_not_know_of_it_yet(site: Site) -> None:
     options = ("--bot", site.intake.url, "--token-file", str(site.folder / "token"), "--apply")
-    assert site.install(*options, then_read=False).returncode == 0
+    done = site.install(*options, then_read=False)
+    assert done.returncode == 0
+    assert "    scontrol reconfigure " in done.stdout
     done = site.install("--check")
     assert done.returncode == 1
     assert "WRONG Slurm does not use it yet (Epilog, EpilogSlurmctld, JobCompLoc): restart slurmctld" in done.stdout
@@ -88,7 +90,9 @@ def test_a_new_release_is_one_file(site: Site) -> None:
     release = HOOK.read_bytes()
     HOOK.write_text("#!/bin/sh\nexit 0\n")
     assert site.install("--check").returncode == 1
-    assert site.install("--apply").returncode == 0
+    done = site.install("--apply", then_read=False)
+    assert done.returncode == 0
+    assert "next  nothing has to be restarted:" in done.stdout
     assert HOOK.read_bytes() == release
     assert {path: path.read_bytes() for path in others} == others
     assert site.intake.wait_for_reports(site.fail(), 3)
