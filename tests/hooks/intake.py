@@ -42,6 +42,7 @@ class Intake:
         self.troubles: list[tuple[int, dict[str, str]]] = []
         self.in_between: tuple[int, dict[str, Any]] | None = None  # what answers in our stead
         self.refused_logs: set[str] = set()
+        self.refused_jobs: set[tuple[str, int]] = set()  # (job id, attempt)
         self.away = False  # refuses every token
         self.delay = 0.0
         self.date: str | None = None  # what it takes for the time
@@ -77,6 +78,8 @@ class Intake:
         if method == "POST" and path == "/v1/incidents":
             opening = json.loads(body)
             key = (opening["job_id"], opening["attempt"])
+            if key in self.refused_jobs:
+                return 400, {}, {"error": {"code": "bad-body", "message": "not so", "hint": "send another"}}
             self.incidents.setdefault(key, Seen(key)).openings.append(opening)
             return 202, {}, {"id": f"inc-{key[0]}-{key[1]}", "url": f"/v1/incidents/inc-{key[0]}-{key[1]}"}
         found = re.fullmatch(r"/v1/incidents/inc-([\w-]+)-(\d+)/(complete|logs/(.+))", path)

@@ -28,14 +28,27 @@ if [ $# -eq 0 ] && [ -n "${SLURM_SCRIPT_CONTEXT-}${JOBSTATE-}" ]; then
         exit 0
     fi
 fi
+# A small Python lacks modules, which it would notice when nobody hears it any more. To leave, it needs none of them.
+modules='argparse, base64, bisect, collections, configparser, contextlib, email.utils, encodings.idna, errno, fcntl, functools,
+gzip, hashlib, http.client, itertools, json, math, os, pwd, random, re, resource, select, shlex, signal, socket, ssl, stat,
+subprocess, syslog, tarfile, threading, time, _strptime, typing, urllib.parse'
+[ -n "$run" ] || modules=os
+lacking=''
 for python in /etc/firstfault/python3 /usr/bin/python3 /usr/libexec/platform-python /usr/local/bin/python3 python3; do
     command -v "$python" >/dev/null 2>&1 || continue
-    "$python" -I -c 'import sys; sys.exit(sys.version_info < (3, 6))' </dev/null >/dev/null 2>&1 || continue
-    $run "$python" -I "$0" "$@"
-    exit $?
+    if lacks=$("$python" -I -c "import sys
+sys.version_info < (3, 6) and sys.exit('it is too old')
+try:
+    import $(echo $modules)
+except ImportError as why:
+    sys.exit(str(why))" 2>&1 </dev/null); then
+        $run "$python" -I "$0" "$@"
+        exit $?
+    fi
+    lacking="${lacking:+$lacking; }$python: $(printf '%s' "$lacks" | tail -n 1)"
 done
 # --- without Python: the job's facts and the end of its output, with curl, from a slurmd in a small container
-missing='found no Python 3.6 or newer: make /etc/firstfault/python3 a link to one'
+missing="found no Python 3.6 or newer with its whole standard library${lacking:+ ($lacking)}: make /etc/firstfault/python3 a link to one"
 if [ -z "$hook" ]; then
     for word do
         shift
@@ -102,8 +115,8 @@ field() {  # of that record
     value=${record#* "$1"=}
     [ "$value" = "$record" ] || case ${value%% *} in *null*|None) ;; *) echo "${value%% *}" ;; esac
 }
-number() {  # such a field, where it is one
-    field "$1" | sed -n -E '/^(0|[1-9][0-9]{0,8})$/p'
+whole() {  # the first of these that is a whole number
+    printf '%s\n' "$@" | sed -n -E '/^(0|[1-9][0-9]{0,11})$/p' | head -n 1
 }
 stands() {  # where the job's StdOut or StdErr is, which may have spaces, or what the hook was told of it
     value=${record##* "$1"=}
@@ -276,7 +289,7 @@ deliver() {  # what is packed, which waits in the spool until the service has it
     [ -z "$spool" ] || { [ -n "${spool_stays-}" ] || { rm -f "$kept"; flush; }; tidy; }
 }
 said() {
-    printf '%s' "$answer" | tr -cd 'A-Za-z0-9 ._:,-' | cut -c 1-300
+    printf '%s' "$answer" | tr '\n' ' ' | tr -cd 'A-Za-z0-9 ._:,-' | cut -c 1-300
 }
 flush() {  # the oldest first; a report of the Python part is left to it
     waiting=$work/waiting missed=0
@@ -328,10 +341,8 @@ report() {
         sleep 2
     done
     [ -z "$doubt" ] || note "job $id: $doubt: it is told by what the hook was told"
-    code=$(field ExitCode)
-    code=$(echo "${code:-${SLURM_JOB_EXIT_CODE2:-}}" | sed -n -E '/^(0|[1-9][0-9]{0,8}):[0-9]{1,9}$/p')
-    code=${code:-0:0}
-    started=$(echo "${SLURM_JOB_START_TIME-}" | sed -n -E '/^[1-9][0-9]{0,11}$/p')
+    code=$(printf '%s\n' "$(field ExitCode)" "${SLURM_JOB_EXIT_CODE2-}" 0:0 | sed -n -E '/^(0|[1-9][0-9]{0,8}):[0-9]{1,9}$/p' | head -n 1)
+    started=$(whole "${SLURM_JOB_START_TIME-}")
     began=$(field StartTime | sed -n -E 's/^([0-9-]+)T([0-9:]+)$/\1 \2/p')
     [ -n "$started" ] || [ -z "$began" ] || started=$(date -d "$began" +%s)
     case $state in
@@ -351,14 +362,14 @@ report() {
         [ "$node" = "$first" ] || return  # scancel may have done that, and only the output tells
         ! end_of "$(stands StdOut "${SLURM_JOB_STDOUT-}")" | grep -q "[*] JOB $id ON .* CANCELLED AT [^ ]* [*]" || return ;;
     esac
-    het=$(record=$before; number HetJobId) attempt=$(number Restarts)
-    [ -n "$attempt" ] || attempt=$(echo "${SLURM_JOB_RESTART_COUNT-}" | sed -n -E '/^(0|[1-9][0-9]{0,8})$/p')
-    facts="$(plain part_of "$(record=$before; number ArrayJobId)")$(fact name "${name:-${SLURM_JOB_NAME-}}")$(fact user "${SLURM_JOB_USER-}")$(fact account "$(field Account)")$(
+    attempt=$(whole "$(field Restarts)" "${SLURM_JOB_RESTART_COUNT-}" 0) read=$record record=$before
+    het=$(whole "$(field HetJobId)") array=$(whole "$(field ArrayJobId)") record=$read
+    facts="$(plain part_of "$array")$(fact name "${name:-${SLURM_JOB_NAME-}}")$(fact user "${SLURM_JOB_USER-}")$(fact account "$(field Account)")$(
         fact partition "$(field Partition)")$(fact state "$state")$(fact reason "$(field Reason)")$(
         fact ended_at "$(date -u +%Y-%m-%dT%H:%M:%SZ)")\"nodes\": [$(
         for each in $nodes; do printf '%s"%s"' "${comma-}" "$each"; comma=,; done)], \"exit_code\": ${code%%:*}"
     who="$(plain reporter "$node")\"role\": \"$role\""
-    opening="{\"schema\": 1, \"scheduler\": \"slurm\", \"job_id\": \"${het:-$id}\", \"attempt\": ${attempt:-0}, $who, \"job\": {$facts}}"
+    opening="{\"schema\": 1, \"scheduler\": \"slurm\", \"job_id\": \"${het:-$id}\", \"attempt\": $attempt, $who, \"job\": {$facts}}"
     if ready && pack; then deliver; else note "job $id: the report is lost: nothing can be written to ${work%/*}"; fi
     [ -z "$made" ] || rm -rf "$made"
 }
