@@ -286,7 +286,7 @@ def test_a_name_that_could_be_slurms_record_leaves_it_unread(container: Containe
 @pytest.mark.parametrize("wrong", ["Restarts={", "ExitCode=x:0", "Restarts=007"])
 def test_what_should_be_a_number_and_is_none_breaks_no_report(container: Container, intake: Intake, wrong: str) -> None:
     record = container.folder / "record"
-    key = wrong.split("=")[0]
+    key, _, _ = wrong.partition("=")
     words = [wrong if word.startswith(key) else word for word in record.read_text().split(" ")]
     record.write_text(" ".join(words))
     container.run(SLURM_JOB_EXIT_CODE2="1:0")

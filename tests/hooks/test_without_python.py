@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.hooks.container import OUTPUT, SHELLS, Container
-from tests.hooks.intake import TOKEN, Intake
+from tests.hooks.intake import TOKEN, Intake, Seen
 
 
 @pytest.fixture(params=SHELLS)
@@ -263,3 +263,94 @@ def test_an_scontrol_that_hangs_is_ended_with_all_that_it_started(container: Con
     while running(name):
         assert time.monotonic() < until
         time.sleep(0.1)
+
+
+def told(container: Container, intake: Intake, out: Path, err: Path | None = None, **env: str) -> Seen:
+    """What the service hears of a job with these outputs."""
+    record = container.folder / "record"
+    head, _, _ = record.read_text().partition(" StdErr=")
+    record.write_text(f"{head} StdErr={err or out} StdIn=/dev/null StdOut={out} Power= TresPerNode=gpu:8\n")
+    container.run(**env)
+    return intake.wait_for_reports("61", 1, seconds=15)
+
+
+def unread(seen: Seen) -> object:
+    return seen.closings[-1]["job"].get("unread")
+
+
+@pytest.mark.parametrize("way", ["environment", "record"])
+def test_a_log_of_an_earlier_job_is_not_sent_as_this_ones(container: Container, intake: Intake, way: str) -> None:
+    now = time.time()
+    env = {}
+    if way == "environment":
+        env = {"SLURM_JOB_START_TIME": str(int(now - 60))}
+    else:
+        record, start = container.folder / "record", time.strftime("%Y-%m-%dT%H:%M:%S", time.localtime(now - 60))
+        record.write_text(record.read_text().replace(" StdErr=", f" StartTime={start} StdErr="))
+    os.utime(container.output, (now - 86400, now - 86400))
+    seen = told(container, intake, container.output, None, **env)
+    assert (seen.logs, unread(seen)) == ({}, ["n1: train-61.out: not written since the job began"])
+    os.utime(container.output, (now - 70, now - 70))  # a file server's clock
+    seen = told(container, intake, container.output, None, **env)
+    until = time.monotonic() + 10
+    while not seen.logs:
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def test_two_logs_of_one_name_are_both_kept(container: Container, intake: Intake) -> None:
+    out, err = (container.folder / folder / "train.log" for folder in ("out", "err"))
+    for path, text in ((out, "RuntimeError: here\n"), (err, "a warning\n")):
+        path.parent.mkdir()
+        path.write_text(text)
+    seen = told(container, intake, out, err)
+    assert seen.logs == {"train.log": b"RuntimeError: here\n", "stderr/train.log": b"a warning\n"}
+
+
+def test_no_name_is_longer_than_the_service_takes(container: Container, intake: Intake) -> None:
+    out = container.output.rename(container.folder / ("n" * 240 + ".log"))
+    (name,) = told(container, intake, out).logs
+    assert len(name) <= 190
+    assert name.endswith("nnn.log")
+
+
+def test_a_path_may_have_spaces(container: Container, intake: Intake) -> None:
+    (container.folder / "my runs").mkdir()
+    out = container.output.rename(container.folder / "my runs" / "train 61.out")
+    assert b"RuntimeError" in told(container, intake, out).logs["train_61.out"]
+
+
+@pytest.mark.parametrize("name", ["train-%t.out", "no-such.out"])
+def test_an_output_that_is_not_sent_is_told_of(container: Container, intake: Intake, name: str) -> None:
+    seen = told(container, intake, container.folder / name)
+    why = "its name differs by node or task" if "%" in name else "no file that the job's user owns and reaches"
+    assert why in str(unread(seen))
+    assert seen.logs == {}
+
+
+def test_an_end_without_a_line_end_is_told_by_its_carriage_returns(container: Container, intake: Intake) -> None:
+    container.output.write_bytes(b"boom\n" + b"step 1 of 9\r" * 25_000 + b"CUDA error: out of memory")
+    (text,) = told(container, intake, container.output).logs.values()
+    assert text.endswith(b"\nstep 1 of 9\nCUDA error: out of memory")
+
+
+def test_an_end_that_is_one_line_is_told_of(container: Container, intake: Intake) -> None:
+    container.output.write_bytes(b"boom\n" + b"x" * 300_000 + b"\n")
+    seen = told(container, intake, container.output)
+    assert (seen.logs, unread(seen)) == ({}, ["n1: train-61.out: its end is one long line"])
+
+
+def test_no_folders_name_is_taken_for_a_pattern(container: Container, intake: Intake) -> None:
+    """A way of `/x /*/*/*/…` would be looked up all over the node."""
+    deep = (container.folder / "x ").joinpath(*["*"] * 6)
+    deep.mkdir(parents=True)
+    out = container.output.rename(deep / "train.out")
+    (container.folder / "way").symlink_to(deep)
+    assert "train.out" in told(container, intake, container.folder / "way" / out.name).logs
+
+
+def test_a_secret_is_hidden_whatever_its_bytes_and_the_nodes_language(container: Container, intake: Intake) -> None:
+    container.output.write_bytes(b"password=p\xe4hunter22hunter22 token=x\xff\xfehunter22\n" + OUTPUT.encode())
+    (text,) = told(container, intake, container.output, LC_ALL="C.UTF-8").logs.values()
+    assert b"hunter22" not in text
+    assert b"RuntimeError: shard 17 is truncated" in text

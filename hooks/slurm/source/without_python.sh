@@ -279,14 +279,12 @@ deliver() {  # what is packed, which waits in the spool until the service has it
     case $? in
         0) note "job $id is incident $incident, told without Python${failed:+, but $failed}" ;;
         2) note "job $id: the service refused the report: $(said)" ;;
-        *) spool_stays=yes
-            if [ -z "$lost" ]; then
-                note "job $id: the report did not reach $url and waits in $spool"
-            else
-                note "job $id: the report did not reach $url and is lost: $lost"
-            fi ;;
+        *) lost=${lost:+is lost: $lost}
+            note "job $id: the report did not reach $url and ${lost:-waits in $spool}"
+            [ -z "$spool" ] || tidy
+            return ;;
     esac
-    [ -z "$spool" ] || { [ -n "${spool_stays-}" ] || { rm -f "$kept"; flush; }; tidy; }
+    [ -z "$spool" ] || { rm -f "$kept"; flush; tidy; }
 }
 said() {
     printf '%s' "$answer" | tr '\n' ' ' | tr -cd 'A-Za-z0-9 ._:,-' | cut -c 1-300
