@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -153,6 +155,45 @@ def test_an_interpreter_that_is_too_old_or_broken_is_passed_over(tmp_path: Path)
     hook = head_for(f"/bin/false {INTERPRETERS[0]}", tmp_path)
     told = subprocess.run([hook, "--version"], capture_output=True, text=True, check=False)
     assert told.stdout.startswith("firstfault-hook ")
+
+
+def small_python(folder: Path, missing: str) -> Path:
+    """An interpreter that lacks one module of the standard library."""
+    start = (
+        f"import sys; sys.modules['{missing}'] = None; a = [each for each in sys.argv[1:] if each != '-I']; "
+        "sys.argv = a[:1] + a[2:] if a[0] == '-c' else a; "
+        "exec(a[1] if a[0] == '-c' else compile(open(a[0]).read(), a[0], 'exec'), {'__name__': '__main__'})"
+    )
+    path = folder / "small-python"
+    path.write_text(f'#!/bin/sh\nexec {sys.executable} -c "{start}" "$@"\n')
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("missing", ["ssl", "gzip", "tarfile", "http.client", "unicodedata"])
+def test_an_interpreter_that_lacks_a_module_is_passed_over_and_named(tmp_path: Path, missing: str) -> None:
+    small = small_python(tmp_path, missing)
+    passed = subprocess.run(
+        [head_for(f"{small} {sys.executable}", tmp_path), "--version"], capture_output=True, text=True, check=False
+    )
+    assert passed.stdout.startswith("firstfault-hook ")
+    alone = subprocess.run([head_for(small, tmp_path), "--check"], capture_output=True, text=True, check=False)
+    assert alone.returncode == 1
+    assert alone.stderr.count("\n") == 1
+    assert str(small) in alone.stderr
+    assert missing in alone.stderr
+
+
+def test_each_module_that_is_needed_is_looked_for_beforehand() -> None:
+    text = HOOK.read_text("utf-8")
+    asked = {each.strip() for each in text.split("modules='", 1)[1].partition("'")[0].split(",")} | {"sys"}
+    needed = {
+        name
+        for node in ast.parse(text).body
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        for name in ([node.module] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names])
+    }
+    assert needed <= asked
 
 
 def test_a_machine_that_can_start_no_process_still_gets_0() -> None:

@@ -40,5 +40,8 @@ def detach() -> None:
 if __name__ == "__main__" and called_by_slurm():
     try:
         detach()
+        if os.environ.get("FIRSTFAULT_DETACHED") == "no":  # the shell could not leave by itself; from here on it can
+            os.environ["FIRSTFAULT_DETACHED"] = "yes"
+            os.execv("/bin/sh", ["/bin/sh", os.path.abspath(sys.argv[0])])
     except BaseException:
         os._exit(0)
