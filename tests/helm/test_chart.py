@@ -156,6 +156,39 @@ def test_the_watcher_may_write_the_lease_it_is_told_to_hold(helm: Path) -> None:
     assert role["rules"][0]["resourceNames"] == ["night-watch-firstfault-watcher"]
 
 
+@pytest.mark.parametrize(
+    ("service", "port"),
+    [
+        ("https://ff.example.com:9443", 9443),
+        ("https://ff.example.com:9443/ff", 9443),
+        ("http://[fd00::1]:8080", 8080),
+        ("http://ff.example.com", 80),
+        ("https://ff.example.com", 443),
+    ],
+)
+def test_the_watcher_is_let_out_to_the_service_elsewhere(helm: Path, service: str, port: int) -> None:
+    documents = render(helm, "--set", f"bot.enabled=false,watcher.service={service}")
+    allowed = [each["port"] for each in only(documents, "NetworkPolicy", "watcher")["spec"]["egress"][1]["ports"]]
+    assert set(allowed) == {443, 6443, 8642, port}
+    assert len(allowed) == len(set(allowed))
+
+
+def test_the_notes_say_to_which_ports_the_watcher_is_let_out(helm: Path) -> None:
+    told = notes(helm, "--set", "networkPolicy.watcherPorts={8443,8642}")
+    assert "lets it out to the ports 8443, 8642." in told
+    assert "networkPolicy.watcherPorts" in told
+    assert "network policy" not in notes(helm, "--set", "networkPolicy.enabled=false")
+    assert "network policy" not in notes(helm, "--set", "watcher.enabled=false")
+
+
+def test_every_way_to_install_makes_the_namespace_first() -> None:
+    blocks = (ROOT / "docs/kubernetes.md").read_text("utf-8").split("```")[1::2]
+    installing = [block for block in blocks if "helm install" in block]
+    assert len(installing) == 2
+    for block in installing:
+        assert 0 <= block.find("kubectl create namespace firstfault") < block.index("--namespace firstfault")
+
+
 def test_the_readme_tells_of_every_value() -> None:
     assert (CHART / "README.md").read_text("utf-8") == readme(), "python -m tests.helm.readme writes it"
 

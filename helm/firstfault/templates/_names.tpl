@@ -23,6 +23,20 @@
 {{- default (printf "http://%s:%v" (include "firstfault.fullname" .) .Values.service.port) .Values.watcher.service -}}
 {{- end -}}
 
+{{- /* Where the watcher may go, one port after the other: as the values say, and to the service elsewhere. */ -}}
+{{- define "firstfault.watcherPorts" -}}
+{{- $ports := list -}}
+{{- range .Values.networkPolicy.watcherPorts -}}
+{{- $ports = append $ports (int . | toString) -}}
+{{- end -}}
+{{- with .Values.watcher.service -}}
+{{- $url := urlParse . -}}
+{{- $usual := ternary "443" "80" (eq $url.scheme "https") -}}
+{{- $ports = append $ports (regexFind ":[0-9]+$" $url.host | trimPrefix ":" | default $usual) -}}
+{{- end -}}
+{{- $ports | uniq | join " " -}}
+{{- end -}}
+
 {{- define "firstfault.podSecurity" -}}
 runAsNonRoot: true
 runAsUser: 10001
