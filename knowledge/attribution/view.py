@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import gcd
@@ -48,9 +48,10 @@ class CaseView:
         return sorted(known)
 
     @cached_property
-    def numbered(self) -> list[int]:
+    def numbered(self) -> Sequence[int]:
         """Every rank that must exist, also those that nothing was heard of: ranks count from 0."""
-        return list(range(max(self.ranks, default=-1) + 1)) if max(self.ranks, default=-1) < _MOST else self.ranks
+        last = max(self.ranks, default=-1)
+        return range(last + 1) if last < _MOST else self.ranks
 
     def host_of(self, rank: int) -> str | None:
         """The host of a rank: by its own words, the launcher's, the scheduler's layout, or its neighbours'."""

@@ -171,7 +171,7 @@ def _absent(view: CaseView) -> Iterator[Hypothesis]:
         rank for rank in view.numbered if rank not in victims and rank not in view.own and not _gave_up(view, rank)
     ]
     if not silent or len(silent) * 2 > len(view.numbered):
-        yield _nobody(view, victims, [rank for rank in silent if rank in view.ranks])
+        yield _nobody(view, victims, sorted({*silent} & {*view.ranks}))
         return
     unheard = not any(rank in view.stories for rank in silent)
     if unheard and (busy := _busy_stranger(view, silent)):

@@ -35,7 +35,9 @@ _OF = re.compile(
     r"\brank (?P<rank>\d+) of (?P<size>\d+)(?: on (?P<host>[A-Za-z][\w.-]*))?(?:,? pid (?P<pid>\d+))?(?:,? local rank (?P<local>\d+))?"
 )
 _LIGHTNING = re.compile(r"GLOBAL_RANK: (?P<rank>\d+), MEMBER: \d+/(?P<size>\d+)")
-_RAY = re.compile(r"\((?:node_id=\w{1,80}, )?ip=(?P<ip>[\d.]+), pid=(?P<pid>\d+)\) world_rank=(?P<rank>\d+), local_rank=(?P<local>\d+)")
+_RAY = re.compile(
+    r"\((?:node_id=\w{1,80}, )?ip=(?P<ip>[\d.]+), pid=(?P<pid>\d+)\) world_rank=(?P<rank>\d+), local_rank=(?P<local>\d+)"
+)
 _NCCL = re.compile(r"(?P<host>[^\s:\[\]]+):(?P<pid>\d+):\d+ \[(?P<device>-?\d+)\] ")
 _NCCL_INIT = re.compile(
     r"rank (?P<rank>\d+) nranks (?P<size>\d+) cudaDev (?P<device>\d+)(?:.*?busId (?P<bus>[0-9a-fA-F]+))?"
