@@ -255,6 +255,31 @@ def test_a_damaged_report_does_not_stop_the_others(hook: Any, settings: Any, spo
     assert intake.job("8")
 
 
+def test_a_spool_that_another_hook_prepares_at_the_same_moment_is_used(
+    hook: Any, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mkdir = os.mkdir
+
+    def beaten(path: str, mode: int = 0o777) -> None:
+        if path == settings.spool:
+            mkdir(path, mode)
+        mkdir(path, mode)
+
+    monkeypatch.setattr(os, "mkdir", beaten)
+    hook.Spool(settings).prepare()
+    assert (tmp_path / "spool").stat().st_mode & 0o777 == 0o711
+
+
+def test_a_report_that_is_delivered_while_the_spool_is_tidied_stops_nobody(
+    hook: Any, settings: Any, spool: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spool.put(report(hook, "7"))
+    there = spool.waiting()
+    monkeypatch.setattr(spool, "waiting", lambda: [f"{spool.folder}/1-1-1.report", *there])
+    spool.tidy()
+    assert Path(there[0]).exists()
+
+
 def test_a_spool_that_others_prepared_is_not_used(hook: Any, settings: Any, tmp_path: Path) -> None:
     (tmp_path / "spool").mkdir()
     (tmp_path / "spool" / hook.user_name()).mkdir(mode=0o755)

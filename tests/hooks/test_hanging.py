@@ -163,12 +163,55 @@ def test_an_answer_that_drips_has_an_end(hook: Any, settings: Any, spool: Any) -
     assert len(spool.waiting()) == 1
 
 
-def test_a_delivery_that_goes_on_and_on_is_broken_off_and_its_report_kept(
+def test_a_slow_service_gets_what_comes_first_and_is_told_what_is_left_out(
     hook: Any, settings: Any, spool: Any, intake: Intake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(hook, "LONGEST", 1)
     intake.delay = 0.2
     facts, logs = {"job_id": "7", "attempt": 0}, [(f"rank-{rank}.log", gzip.compress(b"x")) for rank in range(50)]
     hook.deliver(hook.Report(facts, facts, logs), settings, spool, patience=0)
-    assert 1 < len(intake.requests) < 12
-    assert len(spool.waiting()) == 1
+    assert spool.waiting() == []
+    seen = intake.job("7")
+    assert seen
+    assert 1 <= len(seen.logs) < 12
+    assert seen.closings[0]["job"]["unread"][0].endswith(
+        f"{50 - len(seen.logs)} logs: not sent, for the service was slow"
+    )
+
+
+def test_the_jobs_output_is_sent_before_all_others(hook: Any, settings: Any, job: Any, tmp_path: Path) -> None:
+    (tmp_path / "slurm-61.out").write_text("srun: error: n1: task 7: Exited with exit code 1\n" * 50)
+    for rank in range(5):
+        (tmp_path / f"rank{rank}.log").write_text("step 1\n")
+    settings.globs = [f"{tmp_path}/rank*.log"]
+    evidence = hook.Evidence(settings, job())
+    evidence.collect(evidence.patterns())
+    evidence.keep_text("n1/slurmd.log", b"exited\n")
+    names = [name.rpartition("/")[2] for name, _ in evidence.logs()]
+    assert names[:2] == ["slurm-61.out", "slurmd.log"]
+    assert len(names) == 7
+
+
+def test_a_syslog_that_takes_nothing_any_more_is_waited_for_once(
+    hook: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hook, "SYSLOG", str(tmp_path / "log"))
+    monkeypatch.setattr(hook, "_log_file", "")
+    monkeypatch.setattr(hook, "_silent", False)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
+        server.bind(str(tmp_path / "log"))
+        for number in range(1000):
+            hook.note(f"line {number}")
+        assert b"firstfault-hook[%d]: line 0" % os.getpid() in server.recv(2000)
+
+
+def test_what_tells_a_worker_that_its_time_is_over_gets_through_its_log(
+    hook: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def late(*_: object) -> None:
+        raise hook.TooLong("late")
+
+    monkeypatch.setattr(hook, "_log_file", "/dev/null")
+    monkeypatch.setattr(hook, "user_name", late)
+    with pytest.raises(hook.TooLong):
+        hook.note("a line")

@@ -96,9 +96,8 @@ def send_evidence(
 
     Returns what `deliver` returns.
     """
-    logs = [(name, packed) for name, (_, packed) in evidence.packed.items()]
     facts = evidence.facts(state, reason)
-    return deliver(Report.about(job, facts, job.host, "node", logs), settings, spool, patience)
+    return deliver(Report.about(job, facts, job.host, "node", evidence.logs()), settings, spool, patience)
 
 
 def wrap(config: str, command: Sequence[str]) -> int:

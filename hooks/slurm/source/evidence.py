@@ -6,7 +6,7 @@ import errno
 import gzip
 import os
 import time
-from typing import Dict, List, Optional, Sequence, Tuple
+from typing import Dict, List, Optional, Sequence, Set, Tuple
 
 from hooks.slurm.source.finding import DUMPS, TooOld, Unfit, as_user, expand, is_local, matching, mounts, ours_to_send
 from hooks.slurm.source.jobs import Job
@@ -30,6 +30,7 @@ class Evidence:
         self.settings, self.job = settings, job
         self.redact = Redaction(settings.token)
         self.packed: Dict[str, Tuple[Stamp, bytes]] = collections.OrderedDict()  # by name, the text as gzip bytes
+        self.own: Set[object] = set()  # paths of what Slurm itself makes for the batch script
         self.logs_bytes = settings.node_bytes // 8 * 7  # the rest is for what the node says of itself
         self.remarks: List[str] = []
         # path -> why what stands there is not in the report
@@ -110,6 +111,8 @@ class Evidence:
                     self.learn_clock(pattern, facts.st_mtime)
                     self.unread.pop(path, None)
                     name = log_name(path, self.job.work_dir, self.job.node if local else "")
+                    if pattern in self.outputs():
+                        self.own.add(path)
                     chosen[path] = (facts.st_size, self.redact.name(name), since)
             self._pack(chosen, failed)
         for remark in self.remarks:  # now, because the job's user cannot write our log
@@ -148,6 +151,15 @@ class Evidence:
                 self.unread[path] = error.strerror or str(error)
             finally:
                 os.close(log)
+
+    def logs(self) -> List[Tuple[str, bytes]]:
+        """What is packed: the job's own output first, then what the node says, since a slow service may not get all."""
+
+        def place(stamp: Stamp) -> int:
+            return 0 if stamp[0] in self.own else 1 if len(stamp) == 1 else 2
+
+        kept = sorted(self.packed.items(), key=lambda item: place(item[1][0]))
+        return [(name, packed) for name, (_, packed) in kept]
 
     def keep_text(self, name: str, text: bytes) -> None:
         """Keep lines that come from no file."""

@@ -3,11 +3,15 @@
 import contextlib
 import os
 import pwd
+import socket
 import syslog
 import time
 
 LOG_FILE_BYTES = 1 << 20
+SYSLOG = "/dev/log"
+SYSLOG_TIME = 1  # seconds that it may take, once
 _log_file = ""
+_silent = False  # whether syslog hangs
 
 
 def log_to(path: str) -> None:
@@ -21,8 +25,7 @@ def note(text: str) -> None:
     text = "".join(c if c.isprintable() else "?" for c in text)[:1000]
     try:
         if not _log_file:
-            syslog.openlog("firstfault-hook", syslog.LOG_PID, syslog.LOG_DAEMON)
-            syslog.syslog(syslog.LOG_NOTICE, text)
+            _to_syslog(text)
             return
         with contextlib.suppress(OSError):
             if os.lstat(_log_file).st_size > LOG_FILE_BYTES:
@@ -33,8 +36,24 @@ def note(text: str) -> None:
             os.write(log, ("%s %s[%d] %s\n" % (stamp, user_name(), os.getpid(), text)).encode("utf-8", "replace"))
         finally:
             os.close(log)
-    except Exception:
+    except (OSError, ValueError):
         pass
+
+
+def _to_syslog(text: str) -> None:
+    """As syslog(3) does, which waits for ever for one that hangs. Raises OSError."""
+    global _silent
+    if _silent:
+        return
+    stamp = time.strftime("%b %d %H:%M:%S")
+    line = "<%d>%s firstfault-hook[%d]: %s" % (syslog.LOG_DAEMON | syslog.LOG_NOTICE, stamp, os.getpid(), text)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as way:
+        way.settimeout(SYSLOG_TIME)
+        try:
+            way.connect(SYSLOG)
+            way.send(line.encode("utf-8", "replace"))
+        except socket.timeout:
+            _silent = True
 
 
 def user_name() -> str:

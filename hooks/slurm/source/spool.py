@@ -40,9 +40,11 @@ class Spool:
 
     def prepare(self) -> "Spool":
         """Make the folder; raises OSError where it is not ours alone."""
-        if not os.path.isdir(self.settings.spool):
-            os.makedirs(self.settings.spool)
-            os.chmod(self.settings.spool, 0o711)
+        mask = os.umask(0o066)  # with its mode from the beginning, for another hook may use it at once
+        try:
+            os.makedirs(self.settings.spool, exist_ok=True)
+        finally:
+            os.umask(mask)
         for folder in (self.folder, os.path.join(self.folder, "endings")):
             with contextlib.suppress(FileExistsError):
                 os.mkdir(folder, 0o700)
@@ -95,7 +97,10 @@ class Spool:
             with contextlib.suppress(OSError):
                 if name.endswith(".report.part") and time.time() - os.stat(path).st_mtime > UNFINISHED:
                     self._drop(path, "it was never finished")
-        found = [(waiting, os.stat(waiting)) for waiting in self.waiting()]
+        found: List[Tuple[str, os.stat_result]] = []
+        for waiting in self.waiting():
+            with contextlib.suppress(FileNotFoundError):  # another process has just delivered it
+                found.append((waiting, os.stat(waiting)))
         total = sum(facts.st_size for _, facts in found)
         for waiting, facts in found:
             if self._too_old(facts):

@@ -16,7 +16,7 @@ SUSPICIOUS, PHRASES = (
     [word.encode() for word in words.split(",")] for words in (
         "error,exception,traceback,fatal,fault,abort,assert,panic,kill,oom,signal,terminat,timeout,unreachable,refused,"
         "corrupt,cancel,xid,nvrm,fail,stuck,hang,lost,watchdog,slurmstepd,denied,interrupt,invalid,mismatch,missing,"
-        "cannot,unable,truncat,bad_alloc,sigterm,conflict,closed,disconnect,throttl,violation,unhealthy,unavailable,"
+        "cannot,unable,truncat,bad_alloc,sigterm,sigbus,sigsegv,sigabrt,sigfpe,sigill,conflict,closed,disconnect,throttl,violation,unhealthy,unavailable,"
         "notready,taint,disrupt,dereferenc,expel,evict,preempt,unaligned,slowdown,"
         "reject,stall,exceed,reboot,duplicate,exited,dead,quota,permission,different,crash,containment,nan,srun",
         "out of memory,timed out,reset by peer,broken pipe,no space,core dumped,nccl warn,not found,what():,could not,"

@@ -106,9 +106,8 @@ def work_for_node(settings: Settings, spool: Optional[Spool], env: Dict[str, str
         evidence.add_node_facts(slurm.env)
     except TooLong as why:
         note("job %s: told without all that was looked for: %s" % (job.id, why))
-    logs = [(name, packed) for name, (_, packed) in evidence.packed.items()]
     facts = evidence.facts(state, reason)
-    deliver(Report.about(job, facts, job.node, "node", logs), settings, spool)
+    deliver(Report.about(job, facts, job.node, "node", evidence.logs()), settings, spool)
 
 
 def work_for_controller(
