@@ -78,7 +78,7 @@ def disk(folder: Path) -> list[Finding]:
         return [fail("logs", room, "make room: reports are refused when the disk is full")]
     if free < LITTLE_SPACE:
         return [warn("logs", room, "make room before it is full")]
-    return [ok("logs", room if blobs.is_dir() else f"{room}; data_dir is made at the first start")]
+    return [ok("logs", room if folder.is_dir() else f"{room}; data_dir is made at the first start")]
 
 
 async def _database(settings: Settings) -> Finding:

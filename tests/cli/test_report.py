@@ -70,6 +70,12 @@ async def test_a_job_without_an_id_says_that_the_next_call_makes_another(folder:
     assert "only to who sends the token" in said
 
 
+async def test_without_a_service_named_anywhere_it_says_how_to_name_one(folder: Path) -> None:
+    status, out, err = await report(folder)
+    assert (status, out) == (2, "")
+    assert err.startswith("firstfault: name the service: --bot URL --token-file FILE, or make ")
+
+
 @pytest.mark.parametrize(
     ("job", "why"),
     [

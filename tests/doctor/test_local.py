@@ -49,8 +49,15 @@ async def test_before_the_first_start_nothing_fails_and_nothing_is_made(tmp_path
     found = await examined(given)
     assert [check for check, finding in found.items() if finding.level is not Level.OK] == ["public_url"]
     assert "first start" in found["database"].detail
+    assert "data_dir is made at the first start" in found["logs"].detail
     assert "no service runs" in found["port"].detail
     assert not given.data_dir.exists()
+
+
+async def test_a_folder_for_data_that_is_there_is_not_said_to_be_made(tmp_path: Path) -> None:
+    given = settings(tmp_path)
+    given.data_dir.mkdir()
+    assert (await examined(given))["logs"].detail.endswith(f"free in {given.data_dir}")
 
 
 async def test_beside_a_service_it_says_that_it_runs_and_is_fit(tmp_path: Path) -> None:
