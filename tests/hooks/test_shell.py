@@ -331,8 +331,9 @@ def test_a_spool_that_takes_nothing_loses_no_report(container: Container, intake
     if subprocess.run(["unshare", "-m", "true"], capture_output=True, check=False).returncode:
         pytest.skip("nothing can be mounted here")
     folder, unshare, mount = container.folder / "spool", shutil.which("unshare"), shutil.which("mount")
-    (folder / "root").mkdir(parents=True, mode=0o700)
-    inside = f"{mount} -t tmpfs -o {options.replace('ro,', '')} none {folder} && mkdir -m 700 {folder}/root"
+    own = folder / "root"
+    own.mkdir(parents=True, mode=0o700)
+    inside = f"{mount} -t tmpfs -o {options.replace('ro,', '')} none {folder} && mkdir -m 700 {own}"
     if "ro" in options:
         inside += f" && {mount} -o remount,ro {folder}"
     wrapper = container.folder / "mounted"
