@@ -28,7 +28,7 @@ _SAYS_MORE = ("DeadlineExceeded",)
 @dataclass(frozen=True, slots=True)
 class Crash:
     """A container that ended badly. One is `aside` when it only serves the one that trains, and `after` when that one had
-    ended before: what it ends with then says nothing."""
+    ended before: what it ends with then says nothing. One that was begun anew is `superseded` by how that went on."""
 
     reason: str
     exit_code: int
@@ -36,6 +36,7 @@ class Crash:
     finished: str
     aside: bool
     after: bool
+    superseded: bool
 
 
 def job_id(workload: Workload) -> str:
@@ -91,8 +92,8 @@ def first_crash(pods: Sequence[Object]) -> Crash | None:
     return min(crashes, key=_by_telling, default=None)
 
 
-def _by_telling(crash: Crash) -> tuple[bool, bool, bool, str]:
-    return crash.after, crash.exit_code == 143, crash.aside, crash.finished or "~"
+def _by_telling(crash: Crash) -> tuple[bool, bool, bool, bool, str]:
+    return crash.after, crash.exit_code == 143, crash.aside, crash.superseded, crash.finished or "~"
 
 
 def in_order_of_failing(seats: Sequence[Seat]) -> list[Seat]:
@@ -102,7 +103,13 @@ def in_order_of_failing(seats: Sequence[Seat]) -> list[Seat]:
     def when(seat: Seat) -> tuple[tuple[int, str], int]:
         crash = first_crash([seat.pod])
         failed = inside(seat.pod, "status", "phase") == "Failed"
-        order = (int(crash.exit_code == 143), crash.finished or "~") if crash else (1, "~") if failed else never
+        order = (
+            (int(crash.exit_code == 143 or crash.superseded), crash.finished or "~")
+            if crash
+            else (1, "~")
+            if failed
+            else never
+        )
         return order, seat.number if seat.number is not None else 1 << 21
 
     return sorted(seats, key=when)
@@ -129,7 +136,10 @@ def _crashes(pod: Object) -> Iterator[Crash]:
     }
     for field in ("initContainerStatuses", "containerStatuses"):
         for container in inside(pod, "status", field) or ():
-            for state in ("state", "lastState"):
+            now = inside(container, "state", "terminated")
+            over = bool(now) and (field == "initContainerStatuses" or now.get("exitCode") == 0)
+            anew = bool(now or inside(container, "state", "running"))
+            for state in ("state", "lastState") if not over else ("state",):
                 ended = inside(container, state, "terminated")
                 code = ended.get("exitCode") if ended else None
                 if isinstance(code, int) and code != 0:
@@ -138,7 +148,8 @@ def _crashes(pod: Object) -> Iterator[Crash]:
                     name, when = container.get("name"), str(ended.get("finishedAt") or "")
                     aside = name in serving or (field == "containerStatuses" and name != main)
                     after = aside and bool(main_ended) and when >= main_ended
-                    yield Crash(str(ended.get("reason") or ""), code, told, when, aside, after)
+                    superseded = state == "lastState" and anew
+                    yield Crash(str(ended.get("reason") or ""), code, told, when, aside, after, superseded)
 
 
 def _reason(ending: Ending, crash: Crash | None, pods: Sequence[Object]) -> str:

@@ -189,3 +189,28 @@ async def test_of_two_that_end_with_one_together_nobody_is_said_to_have_begun(wo
         await world.lab.status(pod, phase="Failed", containerStatuses=[ended(1, seconds=seconds)])
     verdict = await diagnosed(world, made, tmp_path)
     assert (verdict.cause.id, verdict.initiating.ranks) == ("unknown", [])
+
+
+def earlier(code: int) -> Object:
+    """What a container ended with hours ago, before it was begun anew."""
+    return {"terminated": {"exitCode": code, "reason": "Error", "startedAt": now(-7200), "finishedAt": now(-7100)}}
+
+
+async def test_what_an_init_container_got_over_is_not_how_the_job_ended(world: World) -> None:
+    made = await begun(world)
+    init = {**ended(0, "wait-for-master", reason="Completed"), "restartCount": 1, "lastState": earlier(1)}
+    await world.lab.status(
+        made.pods[1], phase="Failed", initContainerStatuses=[init], containerStatuses=[ended(137, reason="OOMKilled")]
+    )
+    await made.says(JOB.failed)
+    told = (await world.intake.told("llm")).job
+    assert (told["exit_code"], told["reason"]) == (137, "OOMKilled")
+
+
+async def test_a_restart_of_hours_ago_is_not_how_the_job_ended(world: World) -> None:
+    made = await begun(world)
+    main = {**ended(137, reason="OOMKilled"), "restartCount": 1, "lastState": earlier(1)}
+    await world.lab.status(made.pods[1], phase="Failed", containerStatuses=[main])
+    await made.says(JOB.failed)
+    told = (await world.intake.told("llm")).job
+    assert (told["exit_code"], told["reason"]) == (137, "OOMKilled")
