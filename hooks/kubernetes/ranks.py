@@ -9,6 +9,7 @@ from typing import Any
 
 from hooks.kubernetes.api import Object
 from hooks.kubernetes.kinds import Groups, Kind, inside
+from hooks.kubernetes.taken import without_predecessors
 
 _MOST = 1 << 20
 _GPU = re.compile(r"(?:/gpu|/mig-[\w.-]+|/neuron|/neuroncore|/tpu|\.com/gaudi)$")
@@ -98,11 +99,11 @@ def seat(kind: Kind, item: Object, pods: Sequence[Object]) -> Seating:
 
 def newest(seats: Sequence[Seat]) -> list[Seat]:
     """Without pods that another replaced, in the order of their numbers."""
-    found = {
-        (each.number is None, each.number or 0, "" if each.number is not None else each.name): each
-        for each in sorted(seats, key=lambda each: each.made)
-    }
-    return [found[key] for key in sorted(found)]
+    numbered = {each.number: each for each in sorted(seats, key=lambda each: each.made) if each.number is not None}
+    others = {
+        each.name: each for each in without_predecessors(each for each in seats if each.number is None)
+    }  # by name: the later of two is the one there is
+    return [*(numbered[number] for number in sorted(numbered)), *(others[name] for name in sorted(others))]
 
 
 def held(seats: Sequence[Seat]) -> dict[str, range]:
@@ -116,6 +117,15 @@ def held(seats: Sequence[Seat]) -> dict[str, range]:
 def replaced(seats: Sequence[Seat]) -> frozenset[str]:
     """The uids of pods that another one replaced."""
     return frozenset(each.uid for each in seats) - {each.uid for each in newest(seats)}
+
+
+def names_apart(seats: Sequence[Seat]) -> dict[str, str]:
+    """What each pod is called by its uid: its name, and more where a later pod bears the same one."""
+    bearers = {each.name: each.uid for each in sorted(seats, key=lambda each: each.made)}
+    return {
+        each.uid: each.name if bearers[each.name] == each.uid else f"{each.name}.replaced-{each.uid[:8]}"
+        for each in seats
+    }
 
 
 def _shape(seats: Sequence[Seat], pods: int) -> tuple[int | None, int | None, list[str]]:

@@ -14,7 +14,7 @@ from hooks.kubernetes.figures import Figures
 from hooks.kubernetes.gathering import AT_ONCE, Gatherer
 from hooks.kubernetes.logs import PodLogs
 from hooks.kubernetes.naming import Naming, not_collected
-from hooks.kubernetes.ranks import Seat, Seating, held, replaced, seat
+from hooks.kubernetes.ranks import Seat, Seating, held, names_apart, replaced, seat
 from hooks.kubernetes.report import facts, in_order_of_failing, was_taken
 from hooks.kubernetes.service import RefusedError, Service
 from hooks.kubernetes.settings import Settings
@@ -122,8 +122,8 @@ class _Report:
         took = {each.node for each in seats if was_taken(each.pod, cluster.is_gone(each.uid))}
         spoken = [(each.kind.called[1], each.item) for each in speaking(family)]
         texts: dict[str, Callable[[], bytes]] = {
-            "events.txt": lambda: list_events(events),
-            "pods-describe.txt": lambda: describe_pods(pods, held(seats), replaced(seats)),
+            "events.txt": lambda: list_events(events, names_apart(seats)),
+            "pods-describe.txt": lambda: describe_pods(pods, held(seats), replaced(seats), names_apart(seats)),
             "nodes-describe.txt": lambda: describe_nodes(found, gone, took),
             "workload-describe.txt": lambda: describe_workload(spoken),
             "launcher.message.log": lambda: quote_log(spoken),

@@ -20,10 +20,14 @@ _STATES = (("state", "State"), ("lastState", "Last State"))
 
 
 def describe_pods(
-    pods: Iterable[Object], ranks: Mapping[str, range] | None = None, replaced: Container[str] = ()
+    pods: Iterable[Object],
+    ranks: Mapping[str, range] | None = None,
+    replaced: Container[str] = (),
+    names: Mapping[str, str] | None = None,
 ) -> bytes:
-    """Where each pod was, and how each of its containers ended. By uids: its ranks, and whether another took its place."""
-    return _text("\n".join(_pod(pod, ranks or {}, replaced)) for pod in pods)
+    """Where each pod was, and how each of its containers ended. By uids: its ranks, whether another took its place, and
+    what it is called where that is not its name."""
+    return _text("\n".join(_pod(pod, ranks or {}, replaced, names or {})) for pod in pods)
 
 
 def describe_nodes(nodes: Iterable[Object], gone: Iterable[str] = (), took: Container[str] = ()) -> bytes:
@@ -62,14 +66,15 @@ def quote_log(items: Sequence[tuple[str, Object]]) -> bytes:
     return _text(line[:_LONGEST] for line in lines)
 
 
-def list_events(events: Iterable[Object]) -> bytes:
-    """One event a line, the oldest first: when, type, reason, about what, and the message."""
+def list_events(events: Iterable[Object], names: Mapping[str, str] | None = None) -> bytes:
+    """One event a line, the oldest first: when, type, reason, about what, and the message. `names` of pods are by uid."""
     rows = []
     for event in events:
         about = event.get("involvedObject") or event.get("regarding") or {}
         first, last = _times(event)
         count = number(event.get("count") or inside(event, "series", "count"))
-        subject = one_line(f"{str(about.get('kind', '')).lower()}/{about.get('name', '')}")
+        name = (names or {}).get(str(about.get("uid")), about.get("name", ""))
+        subject = one_line(f"{str(about.get('kind', '')).lower()}/{name}")
         times = f" (x{count} since {first})" if count > 1 else ""
         message = one_line(event.get("message") or event.get("note") or "")
         kind, reason = one_line(event.get("type") or ""), one_line(event.get("reason") or "")
@@ -84,10 +89,10 @@ def list_events(events: Iterable[Object]) -> bytes:
     return "".join(f"{row}\n" for row in reversed(newest)).encode("utf-8", "replace")
 
 
-def _pod(pod: Object, held: Mapping[str, range], replaced: Container[str]) -> Iterator[str]:
+def _pod(pod: Object, held: Mapping[str, range], replaced: Container[str], names: Mapping[str, str]) -> Iterator[str]:
     metadata, status = pod.get("metadata", {}), pod.get("status") or {}
     ranks = held.get(str(metadata.get("uid")))
-    yield f"Name:         {metadata.get('name')}"
+    yield f"Name:         {names.get(str(metadata.get('uid')), metadata.get('name'))}"
     yield f"Namespace:    {metadata.get('namespace')}"
     if node := inside(pod, "spec", "nodeName"):
         yield f"Node:         {node}/{status.get('hostIP') or ''}".rstrip("/")
