@@ -89,8 +89,8 @@ def test_a_watched_job_is_judged_as_the_hook_would(user: User, ending: str) -> N
         cluster.cancel(job)
     said, _ = watcher.communicate(timeout=90)
     if ending == "fails":
-        assert "ended: failure (FAILED" in said
+        assert "failed (FAILED" in said
         assert b"RuntimeError: boom" in intake.wait_for_reports(job, 1).logs[f"{job}.out"]
     else:
-        assert "ended: none (CANCELLED" in said
+        assert "did not fail (CANCELLED" in said
         assert intake.job(job) is None

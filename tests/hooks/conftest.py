@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -33,6 +34,14 @@ def _interpreters() -> list[str]:
 
 
 INTERPRETERS = _interpreters()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _signals_arrive() -> None:
+    """Where the tests run in the background, these are ignored, and so they would be by the programs under test."""
+    for number, handler in ((signal.SIGINT, signal.default_int_handler), (signal.SIGHUP, signal.SIG_DFL)):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, handler)
 
 
 @pytest.fixture(scope="session")

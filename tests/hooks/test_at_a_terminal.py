@@ -24,8 +24,7 @@ def test_a_watch_that_is_stopped_says_so_in_one_line(tmp_path: Path, config: Pat
     stand_in(tmp_path, f"#!/bin/sh\necho '{record}'\n")
     config.write_text(config.read_text() + f"slurm_bin = {tmp_path}\n")
     watching = subprocess.Popen([sys.executable, str(HOOK), "--config", str(config), "watch", "61"],
-                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler))  # fmt: skip
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
     until = time.monotonic() + 20
     while not (tmp_path / "spool").exists():
         assert time.monotonic() < until
