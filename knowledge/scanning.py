@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +12,7 @@ from typing import cast
 import hyperscan
 
 from knowledge.rarity import rare_beginning
-from knowledge.signature import Signature
+from knowledge.signature import Signature, SignatureRole
 
 
 class _Compiled:
@@ -47,14 +47,15 @@ class LiteralScanner:
     Of a long literal only a beginning is looked for: what is found may turn out to go on otherwise.
     """
 
-    def __init__(self, literals: Iterable[str], whole: Iterable[str] = ()) -> None:
-        """`whole` ones are looked for to their ends."""
+    def __init__(self, literals: Iterable[str], whole: Iterable[str] = (), alone: Container[str] = frozenset()) -> None:
+        """`whole` ones are looked for to their ends; of those that stand `alone`, the line around is of no interest."""
         searched = {literal: rare_beginning(literal) for literal in literals} | {literal: literal for literal in whole}
         self.literals: Sequence[str] = sorted(searched)
         self._searched = [searched[literal].encode() for literal in self.literals]
         if not self.literals:
             raise ValueError("a scanner needs at least one literal")
         self._numbers: Sequence[int] = range(len(self.literals))
+        self.alone = frozenset(number for number, literal in enumerate(self.literals) if literal in alone)
         self._variants: dict[frozenset[int], LiteralScanner] = {}
 
     @cached_property
@@ -155,7 +156,12 @@ class SignatureScanner:
                 by_literal.setdefault(literal, []).append(entry)
         marks, hints = frozenset(marks), frozenset(hints)
         self.marks = marks | hints
-        self.literals = LiteralScanner([*by_literal, *hints], marks)
+        noise = {
+            literal
+            for literal, entries in by_literal.items()
+            if all(entry.role is SignatureRole.NOISE for entry in entries)
+        }
+        self.literals = LiteralScanner([*by_literal, *hints], marks, alone=noise - self.marks)
         self._entries = [by_literal.get(literal, []) for literal in self.literals.literals]
         self._candidates: dict[tuple[int, ...], Candidate] = {}  # by the numbers of the literals
 

@@ -250,7 +250,8 @@ class _Search:
         for end, number in self._worth_opening(piece, look):
             if self._opened[number] < self._storm:
                 self._opened[number] += 1
-                self._open(spans, text, length, end)
+                before, after = (0, 0) if number in self._literals.alone else (BEFORE, AFTER)
+                self._open(spans, text, length, end - before, end + after)
         for start, stop in spans:
             yield Region(bytes(piece[start:stop]), stretch.place(start), window=True)
 
@@ -271,12 +272,12 @@ class _Search:
             )
         return []
 
-    def _open(self, spans: list[list[int]], text: bytes | bytearray, length: int, end: int) -> None:
-        start = text.rfind(b"\n", 0, max(0, end - BEFORE)) + 1
-        if end + AFTER > length:
-            self._over = max(self._over, end + AFTER - length)
-        stop = text.find(b"\n", min(length, end + AFTER), length) + 1 or length
-        if spans and start <= spans[-1][1]:
-            spans[-1][1] = max(spans[-1][1], stop)
-        else:
-            spans.append([start, stop])
+    def _open(self, spans: list[list[int]], text: bytes | bytearray, length: int, first: int, last: int) -> None:
+        start = text.rfind(b"\n", 0, max(0, first)) + 1
+        if last > length:
+            self._over = max(self._over, last - length)
+        stop = text.find(b"\n", min(length, last), length) + 1 or length
+        while spans and start <= spans[-1][1]:
+            earlier = spans.pop()
+            start, stop = min(start, earlier[0]), max(stop, earlier[1])
+        spans.append([start, stop])

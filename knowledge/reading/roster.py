@@ -14,7 +14,7 @@ from knowledge.reading.text import lines_of, pieces
 from knowledge.signature import SourceKind
 
 _SAMPLE_RANK, _SAMPLE = 6 << 10, 256 << 10  # bytes at the head from which a file is judged
-_INLINE_RANK = re.compile(r"\b(?:rank[ =:]|\[Rank )(?P<rank>\d{1,6})\b")
+_INLINE_RANK = re.compile(r"rank(?<!\wrank)[ =:](?P<rank>\d{1,6})\b")  # begins with letters, which are found fast
 _BARE_RANK = re.compile(r"\[Rank (?P<rank>\d{1,6})\]")
 _PYTHON_LOG_PID = re.compile(r"^[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +(?P<pid>\d+) ")
 _AGENT = re.compile(
@@ -30,6 +30,7 @@ _POD_IN_NAME = re.compile(r"describe[-_](?P<pod>[a-z0-9][\w.-]*?)\.(?:txt|log|ya
 _HOST_OF_POD = re.compile(r"Successfully assigned (?:[\w-]+/)?(?P<pod>[\w.-]+) to (?P<node>[\w.-]+)")
 _STARTED = "Started container"  # the kubelet's event
 _NODE_RANK = re.compile(r"\b(?:NODE_RANK|node[_-]rank|machine_rank)[= ]+(?P<node>\d{1,5})\b")
+_NODE_RANK_WORDS = ("NODE_RANK", "node_rank", "node-rank", "machine_rank")
 _HEAD = 160  # characters in which a line may tell its own rank
 
 KINDS_OF_RANKS = (SourceKind.RANK, SourceKind.COMBINED, SourceKind.LAUNCHER, None)
@@ -80,8 +81,7 @@ class Roster:
                 case.pod_nodes[found["pod"]] = found["node"]
             if number in introducing and identity.may_introduce(text) and (who := identity.introduce(text)):
                 self._meet(who, prefix, text, case, ranks, hosts)
-        nodes = {int(found["node"]) for line in lines[:200] if (found := _NODE_RANK.search(line))}
-        self.node_rank = nodes.pop() if len(nodes) == 1 else None
+        self.node_rank = _told_node_rank("\n".join(lines[:200]))
         self.source.kind = recognise(self.source, lines, ranks, self.habits)
         text = "\n".join(lines)
         claimed = {int(found["rank"]) for form in (_INLINE_RANK, _BARE_RANK) for found in form.finditer(text)}
@@ -229,6 +229,14 @@ class Roster:
         if pod and _STARTED in text:
             case.pods_started.add(pod)
         return pod
+
+
+def _told_node_rank(head: str) -> int | None:
+    """The only number of a node that the beginning of a file speaks of."""
+    if not any(word in head for word in _NODE_RANK_WORDS):
+        return None
+    nodes = {int(found["node"]) for found in _NODE_RANK.finditer(head)}
+    return nodes.pop() if len(nodes) == 1 else None
 
 
 def _group_rank(text: str, local: int, locals_: int) -> int | None:

@@ -122,6 +122,28 @@ def test_regions_are_parts_of_the_file_in_order(plan: Plan, content: bytes, tmp_
     assert regions[-1].cut == (bool(content) and not content.endswith(b"\n"))
 
 
+def test_round_a_line_that_is_only_noise_nothing_more_is_read(tmp_path: Path) -> None:
+    plan = Plan(whole=10, head=1, tail=3, storm=8)
+    scanner = LiteralScanner(["Retrying in ", "out of memory"], alone={"Retrying in "})
+    noise, failure = "Retrying in 3 seconds\n", "out of memory\n"
+    text = STEP * 900 + noise + STEP * 900 + noise + STEP * 3 + failure + STEP * 3 + noise + STEP * 900
+    path = tmp_path / "rank-0.log"
+    path.write_text(text)
+    with open_log(path) as stream:
+        alone, around = [region for region in read_regions(stream, scanner, plan) if region.window]
+    assert alone.data.decode() == noise
+    assert alone.offset == len(STEP) * 900
+    assert around.data.decode().startswith(STEP)
+    assert f"{STEP}{noise}{STEP * 3}{failure}{STEP * 3}{noise}{STEP}" in around.data.decode()
+
+
+def test_words_that_only_noise_says_stand_alone_and_others_do_not() -> None:
+    literals = load_catalogue().scanner.literals
+    alone = {literals.literals[number] for number in literals.alone}
+    assert {"UserWarning: ", "Retrying in "} <= alone
+    assert not alone & {"CUDA out of memory", "Traceback (most recent call last)", *FINISHED}
+
+
 @pytest.mark.parametrize("packed", [False, True])
 @pytest.mark.parametrize("plan", [ONE_RANK, MANY_RANKS], ids=["a rank's file", "a launcher's file"])
 def test_threads_that_search_ahead_change_nothing(plan: Plan, packed: bool, tmp_path: Path) -> None:
