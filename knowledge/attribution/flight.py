@@ -17,7 +17,6 @@ from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Place
 from knowledge.reading.flight_recorder import Call, Dump
-from knowledge.reading.progress import occupation
 
 _SAME_SHAPES = (
     "all_reduce", "allreduce_coalesced", "broadcast", "reduce", "barrier", "_all_gather_base", "_reduce_scatter_base",
@@ -168,7 +167,7 @@ def _missing(view: CaseView, groups: list[_Group], dumps: dict[int, Dump]) -> It
     lead = max(began, key=lambda one: (one.score, len(one.waiting)))
     ranks = sorted(set().union(*(one.ranks - waiting for one in began if one.score == lead.score)))
     witness = min(lead.waiting)
-    busy = _occupation(view, ranks)
+    busy = view.busy_with(ranks)
     own = [_last(view, lead.group, dumps[rank], Role.ROOT) for rank in ranks[:2] if rank in dumps and dumps[rank].calls]
     yield Hypothesis(
         cause=busy[0] if busy else "rank-hang", score=lead.score, reason=lead.reason, ranks=ranks, hosts=view.hosts_of(ranks),
@@ -229,16 +228,6 @@ def _unanswered(group: _Group) -> Iterator[_Suspicion]:
             yield _Suspicion(group, {peer}, waiters, 0.82, reason)
         else:
             yield _Suspicion(group, set(), waiters, 0.0, "")
-
-
-def _occupation(view: CaseView, ranks: list[int]) -> tuple[str, Place] | None:
-    """What a rank said that it was doing, in its last words."""
-    for rank in ranks:
-        story = view.stories.get(rank)
-        for place in reversed(story.words if story else []):
-            if cause := occupation(place.text):
-                return cause, place
-    return None
 
 
 def _last(view: CaseView, group: _Group, dump: Dump, role: Role) -> Proof:

@@ -12,7 +12,7 @@ from knowledge.attribution.notation import bus_key
 from knowledge.attribution.troubles import Own, troubles_of
 from knowledge.reading.evidence import CaseEvidence, Exit, Hit, Place, Pulse, RankStory, Traceback
 from knowledge.reading.exits import counting
-from knowledge.reading.progress import says_got_over
+from knowledge.reading.progress import occupation, says_got_over
 from knowledge.signature import Says, Scope, SignatureRole, SourceKind
 
 _LOCAL_KINDS = (SourceKind.KERNEL, SourceKind.NODE, SourceKind.SCHEDULER, SourceKind.KUBERNETES)
@@ -191,6 +191,15 @@ class CaseView:
     def nodes_by_address(self) -> dict[str, str]:
         """Nodes by the addresses of the pods on them."""
         return {pod.address: pod.node for pod in self.case.pods.values() if pod.address and pod.node}
+
+    def busy_with(self, ranks: Iterable[int]) -> tuple[str, Place] | None:
+        """What the first of `ranks` that tells said it was doing, in its last words: the cause, and where it stands."""
+        for rank in ranks:
+            story = self.stories.get(rank)
+            for place in reversed(story.words if story else []):
+                if cause := occupation(place.text):
+                    return cause, place
+        return None
 
     def hosts_of(self, ranks: Iterable[int]) -> list[str]:
         """The hosts of some ranks, each once, in order."""

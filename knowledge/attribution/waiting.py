@@ -138,7 +138,7 @@ def _lagging(view: CaseView, group: dict[int, Position]) -> Iterator[Hypothesis]
 
 
 def _laggard(view: CaseView, group: dict[int, Position], ranks: list[int], score: float, reason: str) -> Hypothesis:
-    busy = _occupation(view, ranks)
+    busy = view.busy_with(ranks)
     proofs = [Proof(group[rank].place, Role.ROOT) for rank in ranks[:2]]
     if busy:
         proofs.insert(0, Proof(busy[1], Role.ROOT))
@@ -147,16 +147,6 @@ def _laggard(view: CaseView, group: dict[int, Position], ranks: list[int], score
         cause=busy[0] if busy else "rank-hang", score=score, reason=reason, ranks=ranks, hosts=view.hosts_of(ranks), proofs=proofs,
         missing=[f"What rank {ranks[0]} was doing: `py-spy dump --pid <pid of rank {ranks[0]}>` during the next hang."],
     )  # fmt: skip
-
-
-def _occupation(view: CaseView, ranks: list[int]) -> tuple[str, Place] | None:
-    """What the rank said that it was doing, in its last words before anybody gave up."""
-    for rank in ranks:
-        story = view.stories.get(rank)
-        for place in reversed(story.words if story else []):
-            if cause := occupation(place.text):
-                return cause, place
-    return None
 
 
 def _absent(view: CaseView) -> Iterator[Hypothesis]:
@@ -217,12 +207,12 @@ def _torn(view: CaseView, rank: int, victims: Iterable[int]) -> Hypothesis:
 
 def _silent(view: CaseView, silent: list[int], torn: list[int], victims: Iterable[int]) -> Hypothesis:
     heard = [
-        rank for rank in silent if rank in view.stories and (view.stories[rank].lines > 1 or _occupation(view, [rank]))
+        rank for rank in silent if rank in view.stories and (view.stories[rank].lines > 1 or view.busy_with([rank]))
     ]
     stopped = [rank for rank in silent if (ended := view.exits.get(rank)) and ended.code in (-15, 143)]
     left = [rank for rank in heard if _left(view, rank)]
     ranks, cause, score, reason = _reading(view, silent, heard, left)
-    busy = _occupation(view, ranks) if cause == "rank-hang" else None
+    busy = view.busy_with(ranks) if cause == "rank-hang" else None
     if busy and is_going_on(busy[1].text):
         cause, reason = busy[0], f"{reason}; its last words say what it was busy with"
     clear = len(ranks) == 1 or ranks == view.ranks_on(view.host_of(ranks[0]))
