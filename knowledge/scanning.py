@@ -190,7 +190,7 @@ class SignatureScanner:
         return known
 
 
-_FEW = 60  # matches in a block, from which calling back for each costs more than searching the block again
+_FEW = 120  # matches in a block, from which calling back for each costs more than searching the block again
 _MOST = 4096  # combinations of literals that are remembered
 _VARIANTS = 8  # of a scanner, each without some of its literals; making one costs as much as searching 50 MB
 

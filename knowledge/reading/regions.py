@@ -16,7 +16,7 @@ from knowledge.reading.compressed import LogStream
 from knowledge.reading.text import without_colours
 from knowledge.scanning import LiteralScanner
 
-PIECE = 256 << 10  # bytes searched at once: few enough to stay in the core's own cache; longer lines are cut
+PIECE = 512 << 10  # bytes searched at once: few enough to stay in a cache of the core; longer lines are cut
 BEFORE, AFTER = 2 << 10, 12 << 10  # bytes read round a hit
 AHEAD = 6  # pieces that are searched before they are looked at, where threads do that
 _ESCAPE = 0x1B  # begins what colours a terminal
