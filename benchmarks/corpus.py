@@ -11,6 +11,7 @@ from benchmarks.measure import MEGA
 from knowledge.catalogue import Catalogue
 from knowledge.reading.compressed import open_log
 from knowledge.reading.regions import MANY_RANKS, read_regions
+from knowledge.signature import SignatureRole
 
 BLOCK = 4 << 20
 FAULT_EVERY = 4 * MEGA  # bytes between two planted faults
@@ -21,7 +22,15 @@ _DISTINCT = 64 * MEGA  # bytes of healthy log that are made; more is the same ag
 def write_corpus(path: Path, size: int, catalogue: Catalogue, seed: int = 7) -> list[str]:
     """Write about `size` bytes to `path` and return the faults planted in it, one line each, each once."""
     dice = random.Random(seed)
-    faults = sorted({sample.text for entry in catalogue for sample in entry.samples.match if "\n" not in sample.text})
+    faults = sorted(
+        {
+            sample.text
+            for entry in catalogue
+            if entry.role is not SignatureRole.NOISE
+            for sample in entry.samples.match
+            if "\n" not in sample.text
+        }
+    )
     dice.shuffle(faults)
     stretches = _stretches(dice, min(size, _DISTINCT))
     planted: list[str] = []
