@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from signal import SIGABRT
 
 from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Exit
-from knowledge.signature import Scope
+from knowledge.signature import Says, Scope, SignatureRole
 from knowledge.tables.exits import signals
 
 
@@ -30,7 +31,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         score = 0.84 if len(ranks) == 1 else 0.6
         if ranks and any(ended.last_spawned for ended in exits):
             score -= 0.12
-        if code == -6:
+        if code == -SIGABRT:
             score -= 0.2
         if code == 1:
             # an exception that was not kept: who raised it first is not known, unless all others tell of somebody else
@@ -40,7 +41,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
             score -= 0.2
         if tied and ranks:
             score -= 0.2
-        if len(ranks) > 1 and len(ranks) >= 0.75 * len(view.ranks):
+        if len(ranks) > 1 and len(ranks) >= 0.75 * len(view.numbered):
             ranks, score = [], 0.4
         yield Hypothesis(
             cause=cause, score=score, reason=f"its process ended with {describe(code)} and it said nothing itself", ranks=ranks,
@@ -104,10 +105,21 @@ def _telling(view: CaseView, rank: int, ended: Exit) -> bool:
         return False
     if rank in view.own:
         return False
-    story = view.stories.get(rank)
-    if story and any(hit.signature.role.value == "cascade" for hit in story.hits):
+    if view.suffered(rank) or (ended.code == -SIGABRT and _gave_up_nearby(view, ended)):
         return False
     return not (ended.code == 1 and not ended.first)
+
+
+def _gave_up_nearby(view: CaseView, ended: Exit) -> bool:
+    """Whether processes that do not tell their rank say, in the stream that tells of an abort, that they abort because time was up."""
+    return any(
+        hit.signature.role is SignatureRole.CASCADE
+        and Says.WAITING in hit.signature.says
+        and hit.place.rank is None
+        and hit.place.source == ended.place.source
+        and hit.place.attempt == view.attempt
+        for hit in view.case.hits
+    )
 
 
 def _stopped_by_agents(view: CaseView) -> set[int | None]:

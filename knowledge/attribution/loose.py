@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from knowledge.attribution.hardware import of_a_stranger
 from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.platform import placed_later
+from knowledge.attribution.strangers import busy_stranger
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit
@@ -68,6 +69,8 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
         hits = [hit for hit in loose if hit.signature.role is role]
         if not hits:
             continue
+        if role is SignatureRole.CASCADE and not view.waiting and (busy := busy_stranger(view, [])):
+            yield busy
         causes = {hit.signature.cause for hit in hits}
         deeper = [hit for hit in hits if not hit.signature.explained_by & (causes - {hit.signature.cause})] or hits
         cause = Counter(hit.signature.cause for hit in deeper).most_common(1)[0][0]

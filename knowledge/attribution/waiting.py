@@ -8,11 +8,12 @@ from dataclasses import dataclass
 
 from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.notation import compress
+from knowledge.attribution.strangers import busy_stranger
 from knowledge.attribution.troubles import OF_THE_GROUP
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit, Place
-from knowledge.reading.progress import is_going_on, occupation, says_leaving
+from knowledge.reading.progress import is_going_on, says_leaving
 from knowledge.signature import Says
 
 _PAIRED = ("SEND", "RECV", "COALESCED")
@@ -164,7 +165,7 @@ def _absent(view: CaseView) -> Iterator[Hypothesis]:
         yield _nobody(view, victims, sorted({*silent} & {*view.ranks}))
         return
     unheard = not any(rank in view.stories for rank in silent)
-    if unheard and (busy := _busy_stranger(view, silent)):
+    if unheard and (busy := busy_stranger(view, silent)):
         yield busy
         return
     torn = [rank for rank in silent if rank in view.gaps.torn and not _left(view, rank)]
@@ -316,7 +317,7 @@ def _nobody(view: CaseView, victims: Iterable[int], silent: list[int]) -> Hypoth
     if unanswered and not silent:
         return _transport(view, unanswered)
     timed_out = bool(_timed_out(view))
-    busy = None if silent else _busy_stranger(view, [])
+    busy = None if silent else busy_stranger(view, [])
     if busy:
         return busy
     lead = next((hits[0] for rank in victims if (hits := view.waiting.get(rank) or view.bereft.get(rank))), None)
@@ -327,26 +328,6 @@ def _nobody(view: CaseView, victims: Iterable[int], silent: list[int]) -> Hypoth
             ("Which rank did not answer: the logs of the silent ranks, the launcher's exit codes, or flight-recorder dumps "
             "(TORCH_NCCL_TRACE_BUFFER_SIZE=2000).")
         ],
-    )  # fmt: skip
-
-
-def _busy_stranger(view: CaseView, silent: list[int]) -> Hypothesis | None:
-    """Work that no rank's label stands before, as progress bars have none, and that went on while all ranks heard of waited."""
-    last = [
-        (place, cause)
-        for places in view.case.words.values()
-        for place in places[-3:]
-        if (cause := occupation(place.text))
-    ]
-    if not view.waiting or not last or not is_going_on(last[-1][0].text):
-        return None
-    place, cause = last[-1]
-    ranks = silent if len(silent) == 1 else []
-    victim = next(hits[0] for hits in view.waiting.values())
-    return Hypothesis(
-        cause=cause, score=0.6, reason="the last lines of no named rank tell what went on while the others waited", ranks=ranks,
-        hosts=view.hosts_of(ranks), proofs=[Proof(place, Role.ROOT), Proof(victim.place, Role.CASCADE, victim.signature.id)],
-        missing=["Which rank did this work while the others waited: one log file a rank, or `srun --label`."],
     )  # fmt: skip
 
 

@@ -306,6 +306,7 @@ class CaseEvidence:
     addresses: dict[str, str] = field(default_factory=dict)  # ip → host
     pod_nodes: dict[str, str] = field(default_factory=dict)  # pod → node
     words: dict[str, list[Place]] = field(default_factory=dict)  # by source: the last ones of nobody known
+    words_of_waiting: dict[str, list[Place]] = field(default_factory=dict)  # the same, when the first gave up waiting
     pods: dict[str, Pod] = field(default_factory=dict)  # by name, as they are described
     pods_started: set[str] = field(default_factory=set)  # of which a container ran
     pods_done: set[str] = field(default_factory=set)  # that came to a good end
@@ -359,6 +360,7 @@ class CaseEvidence:
         self.pods_done |= other.pods_done
         self.pods.update(other.pods)
         self.words.update(other.words)
+        self.words_of_waiting.update(other.words_of_waiting)
         self.bytes += other.bytes
         self.lines += other.lines
 

@@ -38,6 +38,9 @@ _PARENT = re.compile(
 )
 _COMPOSER = re.compile(r"[Gg]lobal rank (?P<rank>\d{1,6}) \(PID (?P<pid>\d+)\) exited with code (?P<code>-?\d+)")
 _PADDLE = re.compile(r"the trainer process with rank=\[(?P<ranks>[\d, ]{1,2000})\] was aborted")
+_LIGHTNING = re.compile(
+    r"(?:\[rank: (?P<local>\d+)\] )?Child process with PID (?P<pid>\d+) terminated with code (?P<code>-?\d+)"
+)
 _SPAWN = re.compile(r"process (?P<rank>\d+) terminated with (?:signal (?P<signal>SIG\w+)|exit code (?P<code>\d+))")
 
 
@@ -164,6 +167,9 @@ class ExitReader:
             yield Exit(
                 place, -int(found["signal"]), None, child, first=True, by="parent", last_spawned=child is not None
             )
+        elif found := _LIGHTNING.search(text):
+            child = int(found["local"]) if found["local"] else None
+            yield Exit(place, int(found["code"]), None, child, pid=int(found["pid"]), first=True, by="lightning")
         elif found := _COMPOSER.search(text):
             yield Exit(place, int(found["code"]), int(found["rank"]), pid=int(found["pid"]), by="composer")
         elif found := _PADDLE.search(text):

@@ -10,7 +10,8 @@ ENDS = frozenset(
     {
         "exitcode", "exit code", "Exit code:", "EXIT CODE:", "KILLED BY SIGNAL", "Process name:", "RUNNING AT", "exited on signal",
         "exits with return code", ") exited", "terminated with signal", "Root Cause (first", "  host      :", "  rank      :",
-        "noticed that process rank ", "exited with code ", "srun: error: ", "died with <Signals", "the trainer process with rank=",
+        "noticed that process rank ", "exited with code ", "terminated with code ", "srun: error: ",
+        "died with <Signals", "the trainer process with rank=",
     }
 )  # fmt: skip
 """A launcher's or the scheduler's words on how a process ended."""

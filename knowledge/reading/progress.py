@@ -85,7 +85,9 @@ _PREPARING = re.compile(
     r"(?i)\b(?:tokeniz|tokenis|preprocess|caching|download"
     r"|build(?:ing)?\b.{0,40}\b(?:index|indices|indexes|datasets?|cache)\b|generating .* split|map(?:ping)? \()"
 )
-_OVER = re.compile(r"(?i)\b(?:saved|wrote|written|loaded|restored|uploaded|downloaded|done|finished|completed?)\b")
+_OVER = re.compile(
+    r"(?i)\b(?:saved|wrote|written|loaded|restored|uploaded|downloaded|done|finished|completed?)\b|\b100 ?%"
+)
 _WAITING_DATA = re.compile(
     r"(?i)\b(?:waiting for (?:data|batch|next)|data(?:loader)? (?:stall|wait|slow)|slow (?:data|read|batch)"
     r"|still (?:reading|loading|waiting for)|stalled read)"

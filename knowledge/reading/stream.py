@@ -375,6 +375,9 @@ class StreamReader:
             signature = self._catalogue[name]
             hit = Hit(signature, matches[name], place)
             self._found.hits.append(hit)
+            if Says.WAITING in signature.says:
+                self._settle(None)
+                self._found.words_of_waiting.setdefault(self._source.name, self._found.words.get(self._source.name, []))
             if Says.NAMES_RANK not in signature.says or {"rank", "ranks"} & hit.captures.keys():
                 continue
             if (pid := hit.number("pid")) is None:
