@@ -23,13 +23,13 @@ _FRACTION = re.compile(
     r"(?:(?<![A-Za-z_])[Rr]ank[ :=]+|^[Pp]rocess )(?P<rank>\d+)(?: ?/ ?|,? size[ :=]+)(?P<size>\d+)\b(?! ?[/%])",
     re.MULTILINE,
 )
-_FRACTIONS = re.compile(r"(?:ank[ :=]|rocess )[ :=]*\d+(?: ?/|,? size)")  # where `_FRACTION` may match, found faster
+_FRACTIONS = tuple(re.compile(word + r"[ :=]+\d+(?: ?/|,? size)") for word in ("ank", "rocess"))
+"""Where `_FRACTION` may match; found faster, as they begin with letters."""
 _PARTS = frozenset(
     "tp dp pp ep cp sp mp local node group machine shard model data tensor pipeline expert parallel".split()
 )
 """Words before `rank` that make it the number in a part of the job."""
 _JSON = re.compile(r"^\{.{0,1000}?\"(?:global_)?rank\": ?(?P<rank>\d+)\b")
-_JSON_LINES = re.compile(_JSON.pattern, re.MULTILINE)
 _RECORDS = 4  # of a rank that are looked at: a logger writes them all alike
 _ACCELERATE = re.compile(r"^Process index: (?P<rank>\d+)$")
 _JAX = re.compile(r"\bprocess_(?:id|index)[ :=]+(?P<rank>\d+),? num_processes[ :=]+(?P<size>\d+)")
@@ -95,12 +95,13 @@ def introducing(lines: Sequence[str]) -> frozenset[int]:
             line = bisect_right(ends, at)
             found.add(line)
             at = text.find(word, ends[line])
-    found.update(bisect_right(ends, one.start()) for one in _FRACTIONS.finditer(text))
-    records: Counter[str] = Counter()
-    for one in _JSON_LINES.finditer(text):
-        records[one["rank"]] += 1
-        if records[one["rank"]] <= _RECORDS:
-            found.add(bisect_right(ends, one.start()))
+    for form in _FRACTIONS:
+        found.update(bisect_right(ends, one.start()) for one in form.finditer(text))
+    records: Counter[int] = Counter()
+    for number, record in enumerate(lines):
+        if record[:1] == "{" and (rank := rank_of_record(record)) is not None and records[rank] < _RECORDS:
+            records[rank] += 1
+            found.add(number)
     return frozenset(found)
 
 
@@ -110,6 +111,9 @@ def introduce(text: str) -> Introduction | None:
         return Introduction(
             int(found["rank"]), int(found["size"]), found["host"], _int(found["local"]), _int(found["pid"])
         )
+    if text[:1] == "{" and (found := _JSON.match(text)):
+        world = _WORLD.search(text)
+        return _banner(text, int(found["rank"]), int(world["size"]) if world else None)
     if "GLOBAL_RANK" in text and (found := _LIGHTNING.search(text)):
         return Introduction(int(found["rank"]), int(found["size"]))
     if "world_rank" in text and (found := _RAY.search(text)):
@@ -142,8 +146,6 @@ def introduce(text: str) -> Introduction | None:
         number, size = int(found["rank"]), int(found["size"])
         before = re.split(r"[^A-Za-z]+", text[: found.start()].lower().rstrip(" -_"))[-1]
         return _banner(text, number, size) if number < size and before not in _PARTS else None
-    if text[:1] == "{" and (found := _JSON.match(text)):
-        return _banner(text, int(found["rank"]), None)
     return None
 
 

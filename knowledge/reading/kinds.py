@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from knowledge.reading.bundle import Source
 from knowledge.reading.prefixes import Habits
@@ -26,23 +26,37 @@ _CAPITALS_AND_BRACKETS = frozenset("[<ABCDEFGHIJKLMNOPQRSTUVWXYZ")  # with which
 def recognise(source: Source, lines: Sequence[str], ranks: Counter[int], habits: Habits) -> SourceKind | None:
     """Decide the kind of a source from its first lines and the ranks seen in them; None: cannot tell."""
     content = [line for line in lines if line and not line.isspace()]
-    total = len(content)
-    if total:
-        if sum(line[0] in _CAPITALS_AND_BRACKETS and bool(_KERNEL.match(line)) for line in content) > total * 0.6:
+    if content:
+        if _mostly(lambda line: line[0] in _CAPITALS_AND_BRACKETS and bool(_KERNEL.match(line)), content, 0.6):
             return source.kind if source.kind is SourceKind.NODE else SourceKind.KERNEL
-        if (
-            content[0][0].isdigit()
-            and sum(is_kernel_line(line) or bool(_KMSG.match(line)) for line in content) > total * 0.6
+        if content[0][0].isdigit() and _mostly(
+            lambda line: is_kernel_line(line) or bool(_KMSG.match(line)), content, 0.6
         ):
             return source.kind if source.kind is SourceKind.NODE else SourceKind.KERNEL
-        if content[0][0] == "{" and sum(bool(found and found.kernels) for found in map(unwrap, content)) > total * 0.6:
+        if content[0][0] == "{" and _mostly(_is_kernels_record, content, 0.6):
             return SourceKind.KERNEL
         if source.kind is None and is_journal(content):
             return SourceKind.NODE
         if any(_KUBERNETES.match(line) for line in content[:20]):
             return SourceKind.KUBERNETES
-        if sum(line[0] == "[" and bool(_SLURMCTLD.match(line)) for line in content) > total * 0.5:
+        if _mostly(lambda line: line[0] == "[" and bool(_SLURMCTLD.match(line)), content, 0.5):
             return SourceKind.SCHEDULER
     if len(ranks) > 1 or habits.label or habits.hydra:
         return SourceKind.LAUNCHER if source.kind is SourceKind.LAUNCHER else SourceKind.COMBINED
     return source.kind
+
+
+def _mostly(holds: Callable[[str], bool], lines: Sequence[str], share: float) -> bool:
+    """Whether something holds for more than a share of the lines; looks no further than it needs to."""
+    spared = len(lines) * (1 - share)
+    for line in lines:
+        if not holds(line):
+            spared -= 1
+            if spared <= 0:
+                return False
+    return True
+
+
+def _is_kernels_record(line: str) -> bool:
+    found = unwrap(line)
+    return found is not None and found.kernels

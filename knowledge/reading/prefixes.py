@@ -79,9 +79,10 @@ def learn_habits(lines: Iterable[str]) -> Habits:
         if not whole or whole.isspace():
             continue
         total += 1
-        record = unwrap(whole)
+        first = whole[0]
+        record = unwrap(whole) if first == "{" else None
         wrapped += record is not None
-        if found := _COLUMN.match(whole):
+        if "a" <= first <= "z" and (found := _COLUMN.match(whole)):
             pods[found["pod"]] += 1
         found = _AMBIGUOUS.match(record.text if record else whole)
         if not found:

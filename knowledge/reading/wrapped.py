@@ -8,6 +8,7 @@ from typing import Any
 
 _FORMS = (("log", ("stream", "time", "kubernetes")), ("textPayload", ()), ("MESSAGE", ()))
 """The key under which the line stands, and keys of which one must be beside it, since programs log JSON themselves."""
+_KEYS = tuple(f'"{key}"' for key, _ in _FORMS)
 
 
 @dataclass(slots=True, frozen=True)
@@ -22,7 +23,12 @@ class Wrapped:
 
 def unwrap(line: str) -> Wrapped | None:
     """The line inside a collector's record; None where it is none, or not whole."""
-    if not (line.startswith("{") and any(f'"{key}"' in line for key, _ in _FORMS)):
+    if not line.startswith("{"):
+        return None
+    for key in _KEYS:
+        if key in line:
+            break
+    else:
         return None
     try:
         record = json.loads(line)
