@@ -20,7 +20,7 @@ PIECE = 512 << 10  # bytes searched at once: few enough to stay in a cache of th
 BEFORE, AFTER = 2 << 10, 12 << 10  # bytes read round a hit
 AHEAD = 6  # pieces that are searched before they are looked at, where threads do that
 _ESCAPE = 0x1B  # begins what colours a terminal
-_DEAF = 2  # pieces in which a storm drowns all else before it is no longer looked for
+_DEAF = 1  # pieces in a row in which a storm drowns all else before it is no longer looked for
 
 
 @dataclass(slots=True, frozen=True)
