@@ -42,6 +42,12 @@ _LIGHTNING = re.compile(
     r"(?:\[rank: (?P<local>\d+)\] )?Child process with PID (?P<pid>\d+) terminated with code (?P<code>-?\d+)"
 )
 _SPAWN = re.compile(r"process (?P<rank>\d+) terminated with (?:signal (?P<signal>SIG\w+)|exit code (?P<code>\d+))")
+_SITE = re.compile(
+    r"\b(?:[Rr]ank|RANK|[Ww]orker|[Tt]ask|[Tt]rainer|[Pp]roc(?:ess)?)(?: ?[#:=]? ?| rank )(?P<rank>\d{1,6})\b(?: ?\([^()]{0,80}\))?,? "
+    r"(?:has |was )?(?:exited|died|ended|terminated|finished|failed|returned|crashed|killed)\b[^.;]{0,20}?"
+    r"\b(?:status|code|rc|returncode|signal)[ =:]{1,3}(?P<code>-?\d{1,3})\b"
+)
+"""A site's own launcher, of which every one has its own words."""
 
 
 MOST = 1 << 17
@@ -99,6 +105,7 @@ class ExitReader:
 
     def __init__(self) -> None:
         self._root_cause = False
+        self._site = False  # a site's own launcher told of an end in failure
         self._tasks = 0  # that srun named so far
         self._host: str | None = None
         self._rank: tuple[int, int] | None = None
@@ -176,6 +183,11 @@ class ExitReader:
             aborted = expand(found["ranks"].replace(" ", ""))
             for rank in aborted:  # its exit code is not told; what a process says is 1
                 yield Exit(place, 1, rank, first=len(aborted) == 1, by="paddle")
+
+        elif found := _SITE.search(text):
+            code = -int(found["code"]) if "signal" in found[0] else _shell(int(found["code"]))
+            first, self._site = not self._site and code not in (0, -15), self._site or code not in (0, -15)
+            yield Exit(place, code, int(found["rank"]), first=first, by="site")
 
     def _srun(self, found: re.Match[str], place: Place) -> Iterator[Exit]:
         how = found["how"]

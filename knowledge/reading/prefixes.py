@@ -30,6 +30,12 @@ _GLOBAL = re.compile(r"^\[rank(?P<rank>\d+)\]:? ?(?=.)")
 _LABEL = re.compile(r"^ *(?P<rank>\d{1,6}):(?!\d\d:\d\d) ?")  # and no time of day
 _HYDRA = re.compile(r"^\[(?P<rank>\d{1,6})\] ")
 _BRACKETS = re.compile(r"^\[(?P<local>\d{1,6})\]: ?")
+_TAG = re.compile(
+    r"^(?:[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[ T])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[\])]?:? (?:\| )?)?"
+    r"[\[(<](?:(?:[Rr]ank|RANK|[Tt]ask|TASK)[ _:=#-]?(?P<rank>\d{1,6})"
+    r"|(?:[Ww]orker|WORKER|[Pp]roc(?:ess)?|PROC|[Tt]rainer|[Ll]ocal)[ _:=#-]?(?P<local>\d{1,6}))"
+    r"(?:/\d+)?[\])>]:? ?(?:\| ?)?"
+)
 _HOST = re.compile(r"^(?P<host>[A-Za-z][A-Za-z0-9.-]{1,62}|\d{1,3}(?:\.\d{1,3}){3}): ")
 _COLUMN = re.compile(
     r"^(?P<pod>(?!rank|local|step|epoch|iter)[a-z][a-z0-9.]*[-_][a-z0-9._-]*) "
@@ -67,12 +73,13 @@ class Habits:
     brackets: bool = False  # torchrun with a prefix of the site's own: `[3]: `
     host: bool = False  # pdsh: `node7: `
     column: bool = False  # stern and docker compose: `trainer-0 pytorch `, `trainer-0  | `
+    tag: bool = False  # a launcher of the site's own: `21:47:38 [worker 1] `
     wrapped: bool = False  # a collector's JSON round each line
 
 
 def learn_habits(lines: Iterable[str]) -> Habits:
     """Decide from a sample of clean lines which ambiguous prefixes a file uses."""
-    total = labels = hydras = brackets = wrapped = 0
+    total = labels = hydras = brackets = tags = wrapped = 0
     hosts: Counter[str] = Counter()
     pods: Counter[str] = Counter()
     for whole in lines:
@@ -84,6 +91,9 @@ def learn_habits(lines: Iterable[str]) -> Habits:
         wrapped += record is not None
         if "a" <= first <= "z" and (found := _COLUMN.match(whole)):
             pods[found["pod"]] += 1
+        if (first in "[(<" or first.isdigit()) and _TAG.match(whole):
+            tags += 1
+            continue
         found = _AMBIGUOUS.match(record.text if record else whole)
         if not found:
             continue
@@ -103,6 +113,7 @@ def learn_habits(lines: Iterable[str]) -> Habits:
         brackets=brackets >= enough,
         host=sum(count for count in hosts.values() if count > 1) >= max(3, total * 6 // 10),
         column=sum(count for count in pods.values() if count > 1) >= max(3, total * 6 // 10),
+        tag=tags >= max(3, total * 8 // 10),
         wrapped=wrapped >= enough,
     )
 
@@ -110,7 +121,7 @@ def learn_habits(lines: Iterable[str]) -> Habits:
 def may_begin(line: str, habits: Habits) -> bool:
     """Whether `strip_prefix` may find something in front of a line: quick, and never wrong when it says no."""
     first = line[:1]
-    if first == "[" or first == "(" or habits.label or habits.host or habits.column or habits.wrapped:
+    if first == "[" or first == "(" or habits.label or habits.host or habits.column or habits.wrapped or habits.tag:
         return True
     return line[10:11] == "T" if first.isdigit() else line[3:4] == " "
 
@@ -124,6 +135,12 @@ def strip_prefix(line: str, habits: Habits) -> tuple[Prefix, str]:
         prefix.host, prefix.pod, line = record.host, record.pod, record.text
     if (line[3:4] == " " or line[10:11] == "T") and (logged := split_job_line(line)):
         prefix.host, line = logged
+    if habits.tag and (tag := _TAG.match(line)):
+        if tag["rank"]:
+            prefix.rank = int(tag["rank"])
+        else:
+            prefix.local_rank = int(tag["local"])
+        line = line[tag.end() :]
     for _ in range(4):
         first = line[:1]
         found: re.Match[str] | None = None

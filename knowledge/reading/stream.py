@@ -20,7 +20,7 @@ from knowledge.reading.roster import KINDS_OF_RANKS, Roster
 from knowledge.reading.stacks import StackReader
 from knowledge.reading.syslog import host_of_line
 from knowledge.reading.text import lines_of, pieces, without_colours
-from knowledge.reading.tracebacks import TracebackReader, folded
+from knowledge.reading.tracebacks import Recorded, TracebackReader, folded
 from knowledge.scanning import Candidate, speakers
 from knowledge.signature import Says, Signature, SourceKind
 
@@ -53,6 +53,7 @@ class StreamReader:
         self._threads = threads
         self._found = CaseEvidence()
         self._tracebacks: dict[int | None, TracebackReader] = {}
+        self._recorded = Recorded()
         self._stacks: dict[int | None, StackReader] = {}
         self._exits = exits.ExitReader()
         self._pods = PodReader()
@@ -159,6 +160,8 @@ class StreamReader:
     def _read_line(self, line: str, at: _At, candidate: Candidate | None, finished: bool) -> None:
         prefix, text = strip_prefix(line, self._roster.habits)
         rank = self._roster.rank_of(prefix, text)
+        if self._of_ranks and self._source.rank is None:
+            rank = self._recorded.rank_of(rank, text)
         if self._window and candidate is not None and self._said_before(rank, candidate):
             return
         watched = candidate is not None or rank in self._tracebacks or rank in self._stacks or self._naming is not None

@@ -20,6 +20,8 @@ _NEW_RECORD = re.compile(r"^\[?[IWEF]\d{3,4} |^\d{4}-\d\d-\d\d|^\[\d{4}-|^srun: 
 _LAUNCHER = re.compile(r"^(?:srun|slurmstepd(?:-\S+)?|mpirun|mpiexec|prterun|torchrun): ")
 """Words of a launcher on a rank's end, which may come before the rank's own last line."""
 _CAUSED = re.compile(r"^(?:The above exception was the direct cause|During handling of the above exception)")
+_OF_AN_ERROR = re.compile(r"(?i)\b(?:error|critical|fatal|exception|failed|crashed)\b")
+"""What a record says below which its traceback may follow."""
 _OF_WORKER = "Original Traceback"
 """How PyTorch calls the traceback of a worker process under the one of the rank that raised it again."""
 _MAX_LINES = 400
@@ -119,6 +121,33 @@ class TracebackReader:
             return finished
         self._previous, self._chaining, self._since = finished, False, 0
         return finished
+
+
+class Recorded:
+    """Whose a traceback is that a logger wrote below a record: only the record tells its rank."""
+
+    def __init__(self) -> None:
+        self._record: tuple[int | None, str] = (None, "")  # the last line
+        self._rank: int | None = None
+        self._chained = False
+
+    def rank_of(self, rank: int | None, text: str) -> int | None:
+        """Take one line of which `rank` is all that it tells itself; return the rank that wrote it, if known."""
+        if rank is not None:
+            self._rank = None
+        elif TRACEBACK in text:
+            teller, record = self._record
+            if teller is not None and _OF_AN_ERROR.search(record):
+                self._rank = teller
+            elif not self._chained:
+                self._rank = None
+            self._chained = False
+        elif self._rank is not None and text.strip():
+            self._chained = self._chained or _CAUSED.match(text) is not None
+            if _NEW_RECORD.match(text):
+                self._rank = None
+        self._record = rank, text
+        return rank if rank is not None else self._rank
 
 
 def folded(text: str, place: Place, tagged: bool) -> Traceback | None:
