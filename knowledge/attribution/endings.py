@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 from signal import SIGABRT
 
 from knowledge.attribution.hypothesis import Hypothesis, Proof
+from knowledge.attribution.notation import compress
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Exit
@@ -48,8 +49,9 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
             hosts=view.hosts_of(ranks), proofs=[Proof(ended.place, Role.ROOT) for ended in exits[:2]],
             missing=[
                 *([_ORDER] if tied and ranks else []),
-                *(view.gaps.rest_of(rank) for rank in torn[:1]), *_missing(view, cause, ranks), *pod_logs(view, ranks),
+                *(view.gaps.rest_of(rank) for rank in torn[:1]), *_missing(view, cause, ranks, code), *pod_logs(view, ranks),
             ],
+            said=_told(code, ranks),
         )  # fmt: skip
 
 
@@ -166,7 +168,20 @@ def pod_logs(view: CaseView, ranks: Collection[int]) -> list[str]:
     return [f"What pod {pods[0].name} said: `kubectl logs {pods[0].name}`, while it is there."] if pods else []
 
 
-def _missing(view: CaseView, cause: str, ranks: list[int]) -> list[str]:
+def _told(code: int, ranks: list[int]) -> str:
+    """What a signal says that is neither a crash nor a kill; "" for all else."""
+    signal = signals().get(-code)
+    if signal is None or signal.cause != "silent-exit":
+        return ""
+    who = f"Rank {ranks[0]} was" if len(ranks) == 1 else f"Ranks {compress(ranks)} were" if ranks else "A process was"
+    return f"{who} ended by {describe(code)}. {signal.means}"
+
+
+def _missing(view: CaseView, cause: str, ranks: list[int], code: int) -> list[str]:
+    if cause == "silent-exit" and code < 0:
+        return [
+            f"Where {describe(code)} came from: `grep -rnE 'signal|alarm|kill' SOURCE`, and the job's --signal option."
+        ]
     if cause != "killed-unknown":
         return []
     host = next(iter(view.hosts_of(ranks)), None) or "its host"

@@ -63,7 +63,7 @@ def _other_stack(view: CaseView) -> Iterator[Hypothesis]:
     stacks = {rank: story.stacks for rank, story in view.stories.items() if story.stacks}
     if len(stacks) < 2:
         return
-    outside = sorted(rank for rank, found in stacks.items() if not any(_in_collective(stack) for stack in found))
+    outside = sorted(rank for rank, found in stacks.items() if not any(in_collective(stack) for stack in found))
     if not outside or len(outside) * 2 > len(stacks):
         return
     yield Hypothesis(
@@ -72,5 +72,6 @@ def _other_stack(view: CaseView) -> Iterator[Hypothesis]:
     )  # fmt: skip
 
 
-def _in_collective(stack: Stack) -> bool:
+def in_collective(stack: Stack) -> bool:
+    """Whether a process stood in a collective, or in a backward that holds one."""
     return any(name in _COLLECTIVES or name == _BACKWARD for name in stack.functions)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.notation import compress
+from knowledge.attribution.odd_one import in_collective
 from knowledge.attribution.strangers import busy_stranger
 from knowledge.attribution.troubles import OF_THE_GROUP
 from knowledge.attribution.view import CaseView
@@ -227,6 +228,8 @@ def _silent(view: CaseView, silent: list[int], torn: list[int], victims: Iterabl
     ]
     if busy:
         proofs = [Proof(busy[1], Role.ROOT), *(proof for proof in proofs if proof.place != busy[1])]
+    if cause == "rank-hang" and len(heard) == 1 and (dump := _watchdog(view, heard[0])):
+        proofs.insert(0, Proof(dump, Role.ROOT))
     victim = next(iter(victims))
     hit = (view.waiting.get(victim) or view.bereft[victim])[0]
     proofs.append(Proof(hit.place, Role.CASCADE, hit.signature.id))
@@ -263,6 +266,8 @@ def _reading(view: CaseView, silent: list[int], heard: list[int], left: list[int
             reason = "nothing was heard of it, and the others timed out waiting for it"
             return silent, "rank-hang", 0.55, reason
         return silent, "missing-rank", 0.68, "nothing at all was heard of it, and the others waited in vain"
+    if len(heard) == 1 and _watchdog(view, heard[0]):
+        return heard, "rank-hang", 0.84, "its own watchdog found it stuck, wrote its stack, and nothing follows"
     if (timed_out and not parted) or len(timed_out) > len(parted):
         score = 0.72 if parted else 0.82  # where connections closed too, it may have ended instead
         return heard, "rank-hang", score, "it stopped without a word while every other rank timed out waiting"
@@ -271,6 +276,19 @@ def _reading(view: CaseView, silent: list[int], heard: list[int], left: list[int
     if len(heard) == 1:
         return heard, "killed-unknown", 0.72, "its log ends without a word, and all others then lost their connection"
     return heard, "peer-lost", 0.5, "these ranks ended without a word, and the others lost their connection"
+
+
+def _watchdog(view: CaseView, rank: int) -> Place | None:
+    """Where a rank's last words begin, if they are the stack that Python writes before it ends a process which takes too
+    long, and the process stood in no collective."""
+    story = view.stories[rank]
+    dumps = [hit.place for hit in story.hits if hit.signature.id == "faulthandler-timeout"]
+    if len(dumps) != 1 or any(hit.place.order > dumps[0].order for hit in story.hits):
+        return None
+    progress = story.last_progress
+    if progress is not None and progress.source == dumps[0].source and progress.order > dumps[0].order:
+        return None
+    return dumps[0] if story.stacks and not any(map(in_collective, story.stacks)) else None
 
 
 _SIGNALLED = 128  # from here on, a shell's exit codes mean a signal

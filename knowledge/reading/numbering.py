@@ -24,6 +24,7 @@ def number(rosters: Sequence[Roster], case: CaseEvidence) -> None:
     """Give ranks to sources that nobody introduces himself in. `rosters` have learned their heads."""
     _by_names(rosters, case)
     _by_nodes(rosters, case)
+    _by_elimination(rosters, case)
     _hosts_by_names(rosters)
     _nodes_by_names(rosters, case)
     _place(rosters, case)
@@ -90,12 +91,29 @@ def _by_nodes(rosters: Sequence[Roster], case: CaseEvidence) -> None:
     if not size or len(nodes) != len(nameless) or (case.world_size and case.world_size % size):
         return
     for roster in nameless:
-        first = (roster.node_rank or 0) * size
-        roster.be_node(first, size)
-        for rank in range(first, first + size):
-            known = case.processes.setdefault(rank, Process(rank))
-            known.host = known.host or roster.source.host
-            known.local_rank = rank - first
+        _hold(roster, (roster.node_rank or 0) * size, size, case)
+
+
+def _by_elimination(rosters: Sequence[Roster], case: CaseEvidence) -> None:
+    """Local ranks of the one node that tells nothing are the ranks that the others leave, where all have equally many."""
+    nodes = [roster for roster in rosters if roster.locals_seen > 1]
+    size, hosts = nodes[0].locals_seen if nodes else 0, {roster.source.host for roster in nodes} - {None}
+    if len(nodes) < 2 or len(hosts) < len(nodes) or any(roster.locals_seen != size for roster in nodes):
+        return
+    firsts = {roster.source: roster.rank_of_process(None, 0) for roster in nodes}
+    nameless = [roster for roster in nodes if firsts[roster.source] is None]
+    left = set(range(0, len(nodes) * size, size)) - set(firsts.values())
+    if len(nameless) == len(left) == 1 and (case.world_size or len(nodes) * size) == len(nodes) * size:
+        _hold(nameless[0], left.pop(), size, case)
+
+
+def _hold(roster: Roster, first: int, size: int, case: CaseEvidence) -> None:
+    """Let a source be that of the node with ranks from `first` on."""
+    roster.be_node(first, size)
+    for rank in range(first, first + size):
+        known = case.processes.setdefault(rank, Process(rank))
+        known.host = known.host or roster.source.host
+        known.local_rank = rank - first
 
 
 def _hosts_by_names(rosters: Sequence[Roster]) -> None:

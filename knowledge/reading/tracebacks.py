@@ -24,6 +24,9 @@ _OF_AN_ERROR = re.compile(r"(?i)\b(?:error|critical|fatal|exception|failed|crash
 """What a record says below which its traceback may follow."""
 _OF_WORKER = "Original Traceback"
 """How PyTorch calls the traceback of a worker process under the one of the rank that raised it again."""
+_OF_GROUP = "Exception Group Traceback"
+_MARGIN = re.compile(r"^ *[|+](?: |(?=-)|$)")
+"""What Python draws in front of the lines of an exception group."""
 _MAX_LINES = 400
 _MAX_BEHEADED = 60
 """Lines in which a traceback whose beginning was cut off must come to its exception."""
@@ -45,6 +48,7 @@ class TracebackReader:
         self._inner = (
             False  # what is being read was raised in a worker process, and carried over to the exception before
         )
+        self._group = False  # it is drawn as a group's, with a margin
         self._within = False  # the last line was one of a traceback before its exception
         self.warned = False  # the program said beforehand that it got over it
         self.ignored = False  # Python said beforehand that this exception is ignored
@@ -63,9 +67,13 @@ class TracebackReader:
 
     def feed(self, text: str, place: Place, tagged: bool) -> Traceback | None:
         """Take one line (`text` without launcher prefixes); return the traceback that it ends, if any."""
+        self._group = (self._group and _MARGIN.match(text) is not None) or _OF_GROUP in text
+        if self._group:
+            text = _MARGIN.sub("", text)
         if TRACEBACK in text:
             self._start, self._frames, self._tagged, self._lines, self._beheaded = place, [], tagged, 0, False
-            self._inner = self._previous is not None and text.startswith(_OF_WORKER)
+            carried = text.startswith(_OF_WORKER) or (self._group and not self._chaining)
+            self._inner = self._previous is not None and carried
             self._within = True
             return None
         self._within = False
@@ -117,7 +125,10 @@ class TracebackReader:
             self.ignored = False
             return None
         if self._inner and self._previous is not None:
-            self._previous.chained_to, self._inner, self._since = finished, False, 0
+            self._inner, self._since = False, 0
+            if self._group and self._previous.chained_to is not None:
+                return None  # of a group the first one speaks
+            self._previous.chained_to = finished
             return finished
         self._previous, self._chaining, self._since = finished, False, 0
         return finished
