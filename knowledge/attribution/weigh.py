@@ -175,10 +175,18 @@ def _deeper(view: CaseView, one: Hypothesis, hit: Hit) -> Hypothesis:
     struck = view.rank_of_hit(hit) if of_rank else None
     return Hypothesis(
         cause=hit.signature.cause, score=max(0.62, min(0.97, one.score + 0.02)), reason="the node's own log explains what the rank met",
-        ranks=one.ranks if struck is None else [struck], hosts=one.hosts or ([hit.place.host] if hit.place.host else []),
+        ranks=(one.ranks or _few_who_said(view, hit)) if struck is None else [struck],
+        hosts=one.hosts or ([hit.place.host] if hit.place.host else []),
         proofs=[Proof(hit.place, Role.ROOT, hit.signature.id), *one.proofs[:2]], signature=hit.signature, captures=hit.captures,
         kind="hardware",
     )  # fmt: skip
+
+
+def _few_who_said(view: CaseView, hit: Hit) -> list[int]:
+    """The ranks that said something that fewer than half of all said; else none: then it is not theirs alone."""
+    same = [other.place for other in view.case.hits if other.signature is hit.signature]
+    ranks = sorted({place.rank for place in same if place.rank is not None and place.attempt == view.attempt})
+    return ranks if 2 * len(ranks) < len(view.ranks) else []
 
 
 def _localise(view: CaseView, one: Hypothesis, all_of_them: Sequence[Hypothesis]) -> None:
@@ -188,7 +196,12 @@ def _localise(view: CaseView, one: Hypothesis, all_of_them: Sequence[Hypothesis]
     if one.kind == "interfaces" and len(one.hosts) > 1 and not one.ranks:
         return  # what lies between hosts is no single rank's
     for other in all_of_them:
-        if other is one or not other.ranks or not (one.cause == other.cause or _explains(view, one, other)):
+        if (
+            other is one
+            or not other.ranks
+            or other.cause == "unknown"
+            or not (one.cause == other.cause or _explains(view, one, other))
+        ):
             continue
         if not one.hosts and other.cause == "peer-lost" and not any(rank in view.stories for rank in other.ranks):
             continue  # of whom nothing was heard is only missed, and need not be where this was met
