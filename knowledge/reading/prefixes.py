@@ -36,6 +36,13 @@ _TAG = re.compile(
     r"|(?:[Ww]orker|WORKER|[Pp]roc(?:ess)?|PROC|[Tt]rainer|[Ll]ocal)[ _:=#-]?(?P<local>\d{1,6}))"
     r"(?:/\d+)?[\])>]:? ?(?:\| ?)?"
 )
+_RECORD = re.compile(
+    r"(?<![A-Za-z0-9])(?<!local[_ -])(?:(?P<word>[Rr]ank(?![ =:])|RANK|[Pp]rocess|[Pp]roc|PROC)[ _:=#-]?|(?P<letter>rk|[rRpP]))"
+    r"(?P<rank>\d{1,5})(?=[\])>|:,;\s]|$)"
+)
+"""How a site's own logger calls a rank at the head of its records, in ways that no other reader of lines knows."""
+_BEGINS_RECORD = re.compile(r"^[\[(<+]?\d|^[\[(<](?!rank\d)|^(?:DEBUG|INFO|WARN|ERROR|[DIWE]\d{4} )")
+_HEAD = 80  # characters of a record in which its rank stands
 _HOST = re.compile(r"^(?P<host>[A-Za-z][A-Za-z0-9.-]{1,62}|\d{1,3}(?:\.\d{1,3}){3}): ")
 _COLUMN = re.compile(
     r"^(?P<pod>(?!rank|local|step|epoch|iter)[a-z][a-z0-9.]*[-_][a-z0-9._-]*) "
@@ -74,6 +81,9 @@ class Habits:
     host: bool = False  # pdsh: `node7: `
     column: bool = False  # stern and docker compose: `trainer-0 pytorch `, `trainer-0  | `
     tag: bool = False  # a launcher of the site's own: `21:47:38 [worker 1] `
+    record: str = (
+        ""  # the word before the rank in records of a logger of the site's own: `21:47:38 - train.rank1 - INFO - `
+    )
     wrapped: bool = False  # a collector's JSON round each line
 
 
@@ -82,6 +92,8 @@ def learn_habits(lines: Iterable[str]) -> Habits:
     total = labels = hydras = brackets = tags = wrapped = 0
     hosts: Counter[str] = Counter()
     pods: Counter[str] = Counter()
+    records: Counter[str] = Counter()
+    tellers: dict[str, set[int]] = {}
     for whole in lines:
         if not whole or whole.isspace():
             continue
@@ -91,6 +103,11 @@ def learn_habits(lines: Iterable[str]) -> Habits:
         wrapped += record is not None
         if "a" <= first <= "z" and (found := _COLUMN.match(whole)):
             pods[found["pod"]] += 1
+        if _BEGINS_RECORD.match(whole):
+            records[""] += 1
+            if told := _RECORD.search(whole, 0, _HEAD):
+                records[_word(told)] += 1
+                tellers.setdefault(_word(told), set()).add(int(told["rank"]))
         if (first in "[(<" or first.isdigit()) and _TAG.match(whole):
             tags += 1
             continue
@@ -113,15 +130,34 @@ def learn_habits(lines: Iterable[str]) -> Habits:
         brackets=brackets >= enough,
         host=sum(count for count in hosts.values() if count > 1) >= max(3, total * 6 // 10),
         column=sum(count for count in pods.values() if count > 1) >= max(3, total * 6 // 10),
+        record=next((word for word, ranks in tellers.items() if _tells(ranks) and 2 * records[word] > records[""]), ""),
         tag=tags >= max(3, total * 8 // 10),
         wrapped=wrapped >= enough,
     )
 
 
+def _word(found: re.Match[str]) -> str:
+    return found["word"] or found["letter"]
+
+
+def _tells(ranks: set[int]) -> bool:
+    """Whether numbers are those of all ranks that write into a file: several, without a gap."""
+    return len(ranks) > 1 and max(ranks) - min(ranks) == len(ranks) - 1
+
+
 def may_begin(line: str, habits: Habits) -> bool:
     """Whether `strip_prefix` may find something in front of a line: quick, and never wrong when it says no."""
     first = line[:1]
-    if first == "[" or first == "(" or habits.label or habits.host or habits.column or habits.wrapped or habits.tag:
+    if (
+        first == "["
+        or first == "("
+        or habits.label
+        or habits.host
+        or habits.column
+        or habits.wrapped
+        or habits.tag
+        or habits.record
+    ):
         return True
     return line[10:11] == "T" if first.isdigit() else line[3:4] == " "
 
@@ -186,4 +222,7 @@ def strip_prefix(line: str, habits: Habits) -> tuple[Prefix, str]:
         line = line[found.end() :]
         if prefix.tagged:
             break
+    if habits.record and prefix.rank is None and _BEGINS_RECORD.match(line):
+        told = _RECORD.search(line, 0, _HEAD)
+        prefix.rank = int(told["rank"]) if told and _word(told) == habits.record else None
     return prefix, line

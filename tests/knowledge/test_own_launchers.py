@@ -59,3 +59,25 @@ def test_a_sites_own_launcher_tells_how_a_rank_ended(verdict: Verdict, line: str
         {"launch.log": f"starting 3 ranks\n{line}\nrank 0 exited with status 1\n", "rank-0.log": TRACE + LOST}
     )
     assert (told.cause.id, told.initiating.ranks) == (cause, [1])
+
+
+@pytest.mark.parametrize(
+    "teller", ["sync.rank{} - INFO -", "| r{} | INFO |", "[rk{}] I", "RANK 0{} | INFO |", "P{} info"]
+)
+def test_ranks_are_known_by_how_a_sites_logger_calls_them(verdict: Verdict, teller: str) -> None:
+    def said(rank: int, words: str) -> str:
+        return f"2026-12-01 00:45:4{rank},011 {teller.format(rank)} {words}\n"
+
+    steps = "".join(said(rank, f"step {step} loss 0.5") for step in range(3) for rank in range(3))
+    ends = "".join(said(rank, "ERROR check failed") + TRACE + LOST for rank in (0, 1))
+    log = steps + said(2, "ERROR check failed") + TRACE + "OverflowError: too far\n" + ends
+    told = verdict({"all.log": log})
+    assert (told.cause.id, told.initiating.ranks) == ("app-exception", [2])
+
+
+def test_numbers_with_gaps_are_no_ranks_of_a_logger(verdict: Verdict) -> None:
+    steps = "".join(f"12:45:4{step} | P{step * 3} | x\n" for step in range(6))
+    assert (
+        verdict({"all.log": f"{steps}12:46:00 | P3 | ERROR failed\n{TRACE}OverflowError: too far\n"}).initiating.ranks
+        == []
+    )
