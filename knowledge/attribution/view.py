@@ -370,9 +370,10 @@ def view_case(case: CaseEvidence, attempt: int | None = None) -> CaseView:
         of_last = found.by == "kubernetes"
         if found.rank is None or ((numbered or of_last) and found.place.attempt != attempt):
             continue
-        known = exits.get(found.rank)
-        if known is None or _telling(found) > _telling(known):
-            exits[found.rank] = found
+        known = exits.get(found.rank, found)
+        kept = found if _telling(found) > _telling(known) else known
+        kept.host = kept.host or known.host or found.host
+        exits[found.rank] = kept
     view = CaseView(case, attempt, stories)
     # an agent stops all workers where one fails: when training goes on after its words, it started them again
     view.exits = {rank: end for rank, end in exits.items() if end.by != "torchrun" or not view.survived(end.place)}

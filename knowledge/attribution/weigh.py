@@ -205,6 +205,8 @@ def _localise(view: CaseView, one: Hypothesis, all_of_them: Sequence[Hypothesis]
             continue
         if not one.hosts and other.cause == "peer-lost" and not any(rank in view.stories for rank in other.ranks):
             continue  # of whom nothing was heard is only missed, and need not be where this was met
+        if one.kind == "own_errors" and other.kind == "endings" and len(view.hosts_of(other.ranks)) > 1:
+            continue  # who ended alike on several hosts need not all have said what one stream tells
         narrower = not one.ranks or (set(other.ranks) < set(one.ranks) and (not _of_node(one) or _stalled(one, other)))
         placed = bool(one.hosts) or one.whole_job or one.signature is None
         if narrower and (not placed or not other.hosts or set(other.hosts) <= set(one.hosts) or _unplaced(view, one)):

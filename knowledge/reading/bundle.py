@@ -51,7 +51,7 @@ _RANK = re.compile(
     r"(?:^|[^a-z])ranks?[-_.]?(?P<rank>\d{1,6})(?!\d)|^(?:(?:out|err|stdout|stderr|train|task)[-_.]|logs?[-_]|proc(?:ess)?[-_.]?|r)(?P<task>\d{1,6})(?:\.|$)"
 )
 _ATTEMPT = re.compile(r"attempt[-_]?(?P<attempt>\d{1,3})(?!\d)")
-_TORCHRUN_FOLDER = re.compile(r"attempt_\d+/(?P<local>\d{1,3})/(?:stdout|stderr)\.log$")
+_TORCHRUN_FOLDER = re.compile(r"attempt_\d+/(?P<local>\d{1,3})/(?:(?:stdout|stderr)\.log|error\.json)$")
 _RANK_FOLDER = re.compile(r"(?:^|/)(?:[\w.-]*[^a-z])?rank[-_.]?(?P<rank>\d{1,6})/[^/]*$")
 _HOST_FOLDER = re.compile(r"[A-Za-z][A-Za-z0-9.-]*$")
 _NO_HOST = re.compile(

@@ -11,7 +11,7 @@ from itertools import accumulate
 
 _WORDS = (
     "NCCL ", "world_size", "nranks", "GLOBAL_RANK", " of ", "world_rank", "Bootstrap : Using", "spawned with", "WORLD_SIZE",
-    "num_processes", "num_workers", "rocess index: ", "TF_CONFIG",
+    "num_processes", "num_workers", "rocess index: ", "TF_CONFIG", " (local_rank: ",
 )  # fmt: skip
 
 _BANNER_RANK = re.compile(r"(?<![A-Za-z_])(?:global_)?(?:rank|RANK)[\"']?[=: ]+(?P<rank>\d+)")
@@ -41,6 +41,7 @@ _LIGHTNING = re.compile(r"GLOBAL_RANK: (?P<rank>\d+), MEMBER: \d+/(?P<size>\d+)"
 _RAY = re.compile(
     r"\((?:node_id=\w{1,80}, )?ip=(?P<ip>[\d.]+), pid=(?P<pid>\d+)\) world_rank=(?P<rank>\d+), local_rank=(?P<local>\d+)"
 )
+_TORCHRUN_TABLE = re.compile(r"^\s*rank\s+: (?P<rank>\d+) \(local_rank: (?P<local>\d+)\)$")
 _NCCL = re.compile(r"(?P<host>[^\s:\[\]]+):(?P<pid>\d+):\d+ \[(?P<device>-?\d+)\] ")
 _NCCL_INIT = re.compile(
     r"rank (?P<rank>\d+) nranks (?P<size>\d+) cudaDev (?P<device>\d+)(?:.*?busId (?P<bus>[0-9a-fA-F]+))?"
@@ -120,6 +121,8 @@ def introduce(text: str) -> Introduction | None:
         return Introduction(int(found["rank"]), None, found["ip"], int(found["local"]), int(found["pid"]))
     if text[:1] == "#" and (found := _NCCL_TESTS.search(text)):
         return Introduction(int(found["rank"]), None, found["host"], int(found["device"]), int(found["pid"]))
+    if "(local_rank: " in text and (found := _TORCHRUN_TABLE.search(text)):
+        return Introduction(int(found["rank"]), local_rank=int(found["local"]))
     if "spawned with" in text and (found := _SPAWNED.search(text)):
         return Introduction(local_rank=int(found["local"]), pid=int(found["pid"]))
     if "rocess" in text and (found := _ACCELERATE.search(text)):

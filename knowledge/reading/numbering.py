@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from knowledge.reading.bundle import OF_ONE_HOST, Source, may_be_host
 from knowledge.reading.evidence import CaseEvidence, Process
@@ -17,11 +17,13 @@ _OF_A_NODE = re.compile(
     r"[-_.](?:dmesg|kern|kernel|kmsg|console|serial|journal|journalctl|syslog|messages|log|txt|out|gz|zst)$"
 )  # what stands round a node's name in the name of its log
 _OUTPUT = re.compile(r"(?i)^(?:(?:log|out|err|output|stdout|stderr|train|training|run|job)s?[-_])+")
+_ATTEMPT = re.compile(r"attempt_\d+/\d+/[^/]*$")
 _ENOUGH = 2  # files whose rank is known and equals a number in their name, from which the others' names are believed
 
 
 def number(rosters: Sequence[Roster], case: CaseEvidence) -> None:
     """Give ranks to sources that nobody introduces himself in. `rosters` have learned their heads."""
+    _by_folders(rosters)
     _by_names(rosters, case)
     _by_nodes(rosters, case)
     _by_elimination(rosters, case)
@@ -43,6 +45,39 @@ def _place(rosters: Sequence[Roster], case: CaseEvidence) -> None:
             source.host = here[0]
             known = case.processes.setdefault(source.rank, Process(source.rank))
             known.host = known.host or here[0]
+
+
+def _by_folders(rosters: Sequence[Roster]) -> None:
+    """torchrun keeps a folder for each local rank. Which ranks these are, other logs of the node tell that lie in or above
+    it; where there is only one node, it needs no telling.
+    """
+    tops = {
+        roster.source: _ATTEMPT.sub("", roster.source.name)
+        for roster in rosters
+        if roster.source.local_rank is not None
+    }
+    for source, top in tops.items():
+        others = set(tops.values()) - {top}
+        for folder in _upwards(top):
+            if any(other.startswith(folder) for other in others):
+                break
+            near = [roster for roster in rosters if roster.source.name.startswith(folder)]
+            firsts = {first for roster in near if (first := roster.first_rank) is not None}
+            hosts = {roster.source.host for roster in near} - {None}
+            if source.rank is None and len(firsts) == 1:
+                source.rank = firsts.pop() + (source.local_rank or 0)
+            if source.host is None and len(hosts) == 1:
+                source.host = hosts.pop()
+        if source.rank is None and not others:
+            source.rank = source.local_rank
+
+
+def _upwards(folder: str) -> Iterator[str]:
+    """A folder, the one above it, and so on to the uppermost, whose name is empty."""
+    while folder:
+        yield folder
+        folder = folder[: folder.rfind("/", 0, -1) + 1]
+    yield ""
 
 
 def _by_names(rosters: Sequence[Roster], case: CaseEvidence) -> None:

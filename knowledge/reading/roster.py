@@ -95,8 +95,7 @@ class Roster:
         if len(hosts) == 1:
             self._settle_host(next(iter(hosts)), case)
         if self.source.local_rank is not None and self.source.rank is None:
-            known = self._of_local(self.source.local_rank)
-            self.source.rank = self.source.local_rank if known is None else known
+            self.source.rank = self._of_local(self.source.local_rank)
 
     def _settle_host(self, host: str, case: CaseEvidence) -> None:
         """What a process calls its host goes before what somebody called its folder."""
@@ -191,6 +190,15 @@ class Roster:
         if pid is not None and pid in self._by_pid:
             return self._by_pid[pid]
         return self._of_local(local) if local is not None else None
+
+    @property
+    def first_rank(self) -> int | None:
+        """The rank of local rank 0, where all that this source tells is of one node."""
+        source, firsts = self.source, set(self._firsts)
+        firsts |= {rank - local for local, ranks in self._by_local.items() for rank in ranks}
+        if source.rank is not None and source.local_rank is not None:
+            firsts.add(source.rank - source.local_rank)
+        return firsts.pop() if len(firsts) == 1 else None
 
     @property
     def locals_seen(self) -> int:

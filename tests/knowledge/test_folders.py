@@ -44,6 +44,46 @@ def test_a_folder_for_a_rank_tells_whose_the_files_in_it_are(verdict: Verdict) -
     assert (told.cause.id, told.initiating.ranks) == ("index-out-of-range", [3])
 
 
+TABLE = """Root Cause (first observed failure):
+[0]:
+  time      : 2026-03-04_02:22:45
+  host      : {host}
+  rank      : {rank} (local_rank: {local})
+  exitcode  : {code} (pid: 40{local})
+  error_file: <N/A>
+"""
+RAISED = '{{"message": {{"message": "{error}", "extraInfo": {{"py_callstack": "", "timestamp": "1790000123"}}}}}}\n'
+
+
+def test_an_error_file_in_the_folder_of_a_local_rank_is_of_the_rank_that_the_agent_of_its_node_tells(
+    verdict: Verdict,
+) -> None:
+    error = "OutOfMemoryError: CUDA out of memory. Tried to allocate 7.50 GiB."
+    files = {
+        f"gn{node}/agent.log": TABLE.format(host=f"gn{node}", rank=8 * node + 2, local=2, code=-6) for node in range(4)
+    }
+    files["gn2/agent.log"] = TABLE.format(host="gn2", rank=21, local=5, code=1)
+    told = verdict(files | {"gn2/none_x1/attempt_0/5/error.json": RAISED.format(error=error)})
+    assert (told.cause.id, told.initiating.ranks, told.initiating.hosts) == ("gpu-oom", [21], ["gn2"])
+
+
+def test_folders_of_local_ranks_on_nodes_that_nothing_tells_apart_are_nobodys(verdict: Verdict) -> None:
+    error = "OutOfMemoryError: CUDA out of memory. Tried to allocate 7.50 GiB."
+    files = {f"none_{run}/attempt_0/{local}/stderr.log": "step 1\nstep 2\n" for run in "ab" for local in range(2)}
+    files["none_b/attempt_0/1/stderr.log"] += f"torch.{error}\n"
+    told = verdict(files)
+    assert (told.cause.id, told.initiating.ranks) == ("gpu-oom", [])
+
+
+def test_folders_of_local_ranks_on_the_only_node_are_ranks(verdict: Verdict) -> None:
+    files = {f"none_a/attempt_0/{local}/stderr.log": "step 1\nstep 2\n" for local in range(4)}
+    files["none_a/attempt_0/3/stderr.log"] += (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 7.50 GiB.\n"
+    )
+    told = verdict(files)
+    assert (told.cause.id, told.initiating.ranks) == ("gpu-oom", [3])
+
+
 def test_folders_of_attempts_runs_and_collections_are_no_hosts(evidence: Callable[..., object]) -> None:
     for above in ("attempt-1", "run7", "logs2", "kernels", "job-99"):
         read = evidence({f"{above}/rank-0.log": "step 1\n", f"{above}/dmesg.log": PANIC})
