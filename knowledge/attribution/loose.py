@@ -80,12 +80,19 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
         hosts = list(dict.fromkeys(host for hit in told if (host := hit.captures.get("host") or _host_of(view, hit))))
         yield Hypothesis(
             cause=cause, score=score, reason="lines of this kind stand in the logs, without telling whose they are",
-            hosts=hosts if len(hosts) == 1 and (named or len(view.hosts) > 1) else [],
+            hosts=hosts if len(hosts) == 1 and (named or len(view.hosts) > 1 or _beside_others(view, same[0])) else [],
             proofs=[Proof(hit.place, Role.ROOT if role is SignatureRole.ROOT else Role.CASCADE, hit.signature.id) for hit in same[:3]],
             signature=same[0].signature, captures=same[0].captures, whole_job=True,
             missing=["Which rank or host these lines belong to: one log file a rank, or `srun --label`, or NCCL_DEBUG=INFO from the start."],
         )  # fmt: skip
         return
+
+
+def _beside_others(view: CaseView, hit: Hit) -> bool:
+    """Whether lines of the same log tell by themselves that they were written on other hosts."""
+    source = hit.place.source
+    there = {other.place.host for other in view.case.hits if other.place.source == source} - {None}
+    return source.host is None and len(there) > 1
 
 
 def _host_of(view: CaseView, hit: Hit) -> str | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 
 from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.notation import numbers
-from knowledge.attribution.own_errors import cause_of_exception, first_of
+from knowledge.attribution.own_errors import cause_of_trouble, first_of
 from knowledge.attribution.troubles import Own
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
@@ -35,6 +35,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         if Says.NAMES_RANK in hit.signature.says and not view.survived(hit.place) and (named := accused(view, hit)):
             by_ranks.setdefault(tuple(named), []).append(hit)
     yield from _voted(view)
+    everyone = _each_named(view, by_ranks)
     for ranks, hits in by_ranks.items():
         lead = hits[0]
         cause, signature, traceback, named = lead.signature.cause, lead.signature, None, list(ranks)
@@ -42,24 +43,36 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         score = 0.86
         if len(ranks) == 1 and ranks[0] in view.own:
             own = first_of(view.own[ranks[0]])
-            cause = own.hit.signature.cause if own.hit else cause_of_exception(own)
+            cause = cause_of_trouble(own)
             signature = own.hit.signature if own.hit else lead.signature
             traceback = own.traceback
             proofs.insert(0, Proof(own.hit.place if own.hit else own.traceback.original.end, Role.ROOT))  # type: ignore[union-attr]
             score = 0.94
         elif not view.own and cause == "app-exception" and (told := _told_below(view, lead)):
             own, alone = told
-            cause = own.hit.signature.cause if own.hit else cause_of_exception(own)
+            cause = cause_of_trouble(own)
             signature, traceback = own.hit.signature if own.hit else lead.signature, own.traceback
             proofs.insert(0, Proof(own.place, Role.ROOT))
             named, score = named if alone else [], 0.92
         elif not view.own and cause == "app-exception" and _suffered_below(view, lead):
             continue
+        if lead.signature.id in everyone:
+            named = []
         yield Hypothesis(
-            cause=cause, score=score, reason="a line names the rank", ranks=named,
+            cause=cause, score=score, reason="a line names the rank" if named else "lines of this kind name every rank", ranks=named,
+            whole_job=lead.signature.id in everyone,
             hosts=view.hosts_of(named) or [host for hit in hits[:1] if (host := hit.captures.get("host"))], proofs=proofs,
             signature=signature, captures=lead.captures, traceback=traceback,
         )  # fmt: skip
+
+
+def _each_named(view: CaseView, by_ranks: Mapping[tuple[int, ...], Sequence[Hit]]) -> set[str]:
+    """The kinds of line that name nearly every rank, one after the other: then none of these began it."""
+    named: dict[str, set[int]] = {}
+    for ranks, hits in by_ranks.items():
+        for kind in {hit.signature.id for hit in hits} if len(ranks) == 1 else ():
+            named.setdefault(kind, set()).update(ranks)
+    return {kind for kind, ranks in named.items() if len(ranks) > 2 and len(ranks) >= 0.75 * len(view.ranks)}
 
 
 def _told_below(view: CaseView, lead: Hit) -> tuple[Own, bool] | None:

@@ -38,16 +38,8 @@ _BY_NUMBER = {
 """Linux's numbers of errors, whose words may be cut off or in another language."""
 
 _OF_A_FORMAT = (
-    "KeyError",
-    "IndexError",
-    "EOFError",
-    "ValueError",
-    "OverflowError",
-    "UnpicklingError",
-    "BadZipFile",
-    "ReadError",
-    "error",
-)
+    "KeyError", "IndexError", "EOFError", "ValueError", "OverflowError", "UnpicklingError", "BadZipFile", "ReadError", "error",
+)  # fmt: skip
 """Exceptions of readers that meet bytes which are not in their format."""
 
 _ERRNO = re.compile(r"^\[Errno (?P<number>\d{1,3})\]")
@@ -58,8 +50,10 @@ _REMOTE = re.compile(
 _STARTERS = ("fork", "subprocess", "threading", "popen")
 
 
-def cause_of_exception(own: Own) -> str:
-    """The cause that an exception without a catalogue entry stands for."""
+def cause_of_trouble(own: Own) -> str:
+    """The cause that a trouble stands for, also where the catalogue has no entry for it."""
+    if own.hit:
+        return own.hit.signature.cause
     assert own.traceback
     original = own.traceback.original
     name = original.exception.rsplit(".", 1)[-1]
@@ -121,7 +115,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
 
 def _kind(own: Own) -> str:
     """What makes two ranks' troubles the same. What a host or the site lacks shows in many words, and is one cause."""
-    cause = own.hit.signature.cause if own.hit else cause_of_exception(own)
+    cause = cause_of_trouble(own)
     return cause if load_causes()[cause].layer in ("storage", "environment", "driver") else own.key
 
 
@@ -151,7 +145,7 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
     if not ranks and (host := _host_named(owns, lead)):
         ranks, hosts, reason = view.ranks_on(host), [host], "an error in a stream of many ranks, and it names the host"
     if not ranks and not hosts and (host := _written_in_pod(view, [own for own in owns if own.key == lead.key])):
-        hosts, reason = [host], "an error that was written in one pod alone"
+        ranks, hosts, reason = _only_rank_on(view, host), [host], "an error that was written in one pod alone"
     hypothesis.ranks, hypothesis.hosts, hypothesis.reason = ranks, hosts, reason
     hypothesis.score -= 0.05 if ranks else 0.1
     if len(ranks) == 1 and ranks == began:
@@ -185,13 +179,20 @@ def _written_in_pod(view: CaseView, owns: list[Own]) -> str | None:
     """The host of the only pod in which an error was written, by the address in front of its lines or by whose log it is."""
     hosts = {own.place.host for own in owns}
     (host,) = hosts if len(hosts) == 1 else (None,)
-    if host is None or host in view.nodes_by_address:
-        return host
     logs = [own.place.source for own in owns]
-    own_log = all(
-        log.kind is not SourceKind.LAUNCHER and any(pod in log.name for pod in view.case.pods) for log in logs
-    )
-    return host if own_log else None
+    labelled = host is not None and all(log.host is None for log in logs)  # each line tells where it was written
+    if labelled and any(hit.place.source in logs and hit.place.host not in (None, host) for hit in view.case.hits):
+        return host  # and others wrote there too
+    if host is None or host in view.nodes_by_address or (labelled and _only_rank_on(view, host)):
+        return host
+    own = all(log.kind is not SourceKind.LAUNCHER and any(pod in log.name for pod in view.case.pods) for log in logs)
+    return host if own else None
+
+
+def _only_rank_on(view: CaseView, host: str) -> list[int]:
+    """The rank of a host, where each rank is known to have a host of its own."""
+    alone = len(view.hosts) == len(view.ranks) > 1 and view.ranks == list(view.numbered)
+    return view.ranks_on(host) if alone else []
 
 
 def _all_workers(view: CaseView, owns: list[Own], lead: Own) -> list[int]:
@@ -298,7 +299,7 @@ def _explain(view: CaseView, group: list[Own], place: int, total: int, clocks: C
     lead = _earliest(group, clocks)
     ranks = sorted(own.rank for own in group if own.rank >= 0)
     signature = lead.hit.signature if lead.hit else None
-    cause = signature.cause if signature else cause_of_exception(lead)
+    cause = cause_of_trouble(lead)
     score = 0.93 if signature else 0.88
     missing: list[str] = []
     if not signature and (cost := max(_torn_off(view, own) for own in group)):

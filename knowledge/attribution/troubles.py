@@ -98,12 +98,22 @@ def _of_traceback(
         )
         if root:
             return Own(rank, link.end.order, hit=root, traceback=traceback)
-        if any(hit.signature.role not in (SignatureRole.CONFIRMATION, SignatureRole.ADVICE) for hit in hits):
+        if any(hit.signature.role not in _MERE and not _uncaught(hit, link) for hit in hits):
             return None  # the exception only says that somebody else failed
-    original = traceback.original
-    if original.exception.rsplit(".", 1)[-1] in _WRAPPERS + OF_THE_GROUP or original.exception == "KeyboardInterrupt":
+    name = traceback.original.exception.rsplit(".", 1)[-1]
+    own_command = name == "CalledProcessError" and traceback.tagged  # of a rank, not of what started it
+    if name == "KeyboardInterrupt" or (name in _WRAPPERS + OF_THE_GROUP and not own_command):
         return None
     return Own(rank, traceback.end.order, traceback=traceback)
+
+
+_MERE = (SignatureRole.CONFIRMATION, SignatureRole.ADVICE)
+
+
+def _uncaught(hit: Hit, traceback: Traceback) -> bool:
+    """Whether words of clean-up are what ended the program all the same: its own code raised it in the midst of training."""
+    inner = traceback.frames[-1] if traceback.frames else None
+    return hit.signature.role is SignatureRole.TEARDOWN and traceback.tagged and inner is not None and inner.ours
 
 
 def is_last_act(hit: Hit) -> bool:

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.notation import compress
 from knowledge.attribution.odd_one import in_collective
+from knowledge.attribution.own_errors import cause_of_trouble
 from knowledge.attribution.strangers import busy_stranger
-from knowledge.attribution.troubles import OF_THE_GROUP
+from knowledge.attribution.troubles import OF_THE_GROUP, Own, troubles_of
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit, Place
@@ -230,6 +231,13 @@ def _silent(view: CaseView, silent: list[int], torn: list[int], victims: Iterabl
         proofs = [Proof(busy[1], Role.ROOT), *(proof for proof in proofs if proof.place != busy[1])]
     if cause == "rank-hang" and len(heard) == 1 and (dump := _watchdog(view, heard[0])):
         proofs.insert(0, Proof(dump, Role.ROOT))
+    thread = _dead_thread(view, ranks[0]) if cause == "rank-hang" and len(ranks) == 1 else None
+    if thread:
+        cause, reason = (
+            cause_of_trouble(thread),
+            "a thread of it had died of this exception right before it stood still",
+        )
+        proofs.insert(0, Proof(thread.place, Role.ROOT, thread.hit.signature.id if thread.hit else None))
     victim = next(iter(victims))
     hit = (view.waiting.get(victim) or view.bereft[victim])[0]
     proofs.append(Proof(hit.place, Role.CASCADE, hit.signature.id))
@@ -242,8 +250,26 @@ def _silent(view: CaseView, silent: list[int], torn: list[int], victims: Iterabl
     if not clear:
         ranks, score = [], 0.45
     return Hypothesis(
-        cause=cause, score=score, reason=reason, ranks=ranks, hosts=view.hosts_of(ranks), proofs=proofs, missing=missing
-    )
+        cause=cause, score=score, reason=reason, ranks=ranks, hosts=view.hosts_of(ranks), proofs=proofs, missing=missing,
+        traceback=thread.traceback if thread else None, signature=thread.hit.signature if thread and thread.hit else None,
+        captures=thread.hit.captures if thread and thread.hit else {},
+    )  # fmt: skip
+
+
+def _dead_thread(view: CaseView, rank: int) -> Own | None:
+    """The exception of a thread after which a rank went on for no more than what that thread had prepared."""
+    story = view.stories.get(rank)
+    if story is None:
+        return None
+    dead = [one for one in story.tracebacks if one.frames and one.frames[0].function == "_bootstrap_inner"]
+    owns = troubles_of(rank, story.hits, dead[-1:], lambda *_: False)
+    last, end = next((own for own in owns if own.traceback), None), story.last
+    if last is None or end is None or last.traceback is None or end.source != last.place.source:
+        return None
+    return last if end.order - last.traceback.last_order <= _PREPARED else None
+
+
+_PREPARED = 8  # lines of a rank from what was queued before the thread died
 
 
 def _reading(view: CaseView, silent: list[int], heard: list[int], left: list[int]) -> tuple[list[int], str, float, str]:

@@ -200,7 +200,7 @@ def _localise(view: CaseView, one: Hypothesis, all_of_them: Sequence[Hypothesis]
             other is one
             or not other.ranks
             or other.cause == "unknown"
-            or not (one.cause == other.cause or _explains(view, one, other))
+            or not (one.cause == other.cause or _explains(view, one, other) or _crash_of(one, other))
         ):
             continue
         if not one.hosts and other.cause == "peer-lost" and not any(rank in view.stories for rank in other.ranks):
@@ -218,6 +218,14 @@ def _localise(view: CaseView, one: Hypothesis, all_of_them: Sequence[Hypothesis]
         if len(ended) == 1 and len(ended[0].hosts) == 1:  # the one pod that ended so is where somebody was lost
             one.hosts = ended[0].hosts
             one.proofs.extend(ended[0].proofs[:1])
+
+
+_CRASHES = ("segfault", "native-abort", "bus-error", "illegal-instruction")
+
+
+def _crash_of(one: Hypothesis, other: Hypothesis) -> bool:
+    """Whether a crash of nobody is that of the one rank that ended without a word while the others lost it."""
+    return one.cause in _CRASHES and not one.ranks and other.cause == "killed-unknown" and other.kind == "waiting"
 
 
 def _stalled(one: Hypothesis, other: Hypothesis) -> bool:

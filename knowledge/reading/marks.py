@@ -11,7 +11,7 @@ ENDS = frozenset(
         "exitcode", "exit code", "Exit code:", "EXIT CODE:", "KILLED BY SIGNAL", "Process name:", "RUNNING AT", "exited on signal",
         "exits with return code", ") exited", "terminated with signal", "Root Cause (first", "  host      :", "  rank      :",
         "noticed that process rank ", "exited with code ", "terminated with code ", "srun: error: ",
-        "died with ", "exited with status", "exited with rc", "exited, code", "returncode", "exit status", "killed by signal",
+        "died with ", "exited with status", "exited with rc", "exited, code", "returncode", " rc=", "exit status", "killed by signal",
         "ended with ", "failed with code", "failed with status", "the trainer process with rank=",
     }
 )  # fmt: skip

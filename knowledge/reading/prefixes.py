@@ -30,8 +30,11 @@ _GLOBAL = re.compile(r"^\[rank(?P<rank>\d+)\]:? ?(?=.)")
 _LABEL = re.compile(r"^ *(?P<rank>\d{1,6}):(?!\d\d:\d\d) ?")  # and no time of day
 _HYDRA = re.compile(r"^\[(?P<rank>\d{1,6})\] ")
 _BRACKETS = re.compile(r"^\[(?P<local>\d{1,6})\]: ?")
+_CLOCK = r"[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[ T])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[\])]?:? (?:\| )?"
+_TIMED = re.compile(rf"^{_CLOCK}(?P<own>\[rank\d|Traceback |  |[A-Za-z_][\w.]*(?::|$))?")
+"""A time in front of a line, and whether what follows cannot stand behind the time of a logger's record."""
 _TAG = re.compile(
-    r"^(?:[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[ T])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[\])]?:? (?:\| )?)?"
+    rf"^(?:{_CLOCK})?(?!\[rank\d+\])"
     r"[\[(<](?:(?:[Rr]ank|RANK|[Tt]ask|TASK)[ _:=#-]?(?P<rank>\d{1,6})"
     r"|(?:[Ww]orker|WORKER|[Pp]roc(?:ess)?|PROC|[Tt]rainer|[Ll]ocal)[ _:=#-]?(?P<local>\d{1,6}))"
     r"(?:/\d+)?[\])>]:? ?(?:\| ?)?"
@@ -81,15 +84,15 @@ class Habits:
     host: bool = False  # pdsh: `node7: `
     column: bool = False  # stern and docker compose: `trainer-0 pytorch `, `trainer-0  | `
     tag: bool = False  # a launcher of the site's own: `21:47:38 [worker 1] `
-    record: str = (
-        ""  # the word before the rank in records of a logger of the site's own: `21:47:38 - train.rank1 - INFO - `
-    )
+    clock: bool = False  # a time that somebody put in front of every line
+    record: str = ""  # how records of the site's own logger call a rank: `21:47:38 - train.rank1 - INFO - `
+    own: bool = False  # any of the last three
     wrapped: bool = False  # a collector's JSON round each line
 
 
 def learn_habits(lines: Iterable[str]) -> Habits:
     """Decide from a sample of clean lines which ambiguous prefixes a file uses."""
-    total = labels = hydras = brackets = tags = wrapped = 0
+    total = labels = hydras = brackets = tags = clocks = wrapped = 0
     hosts: Counter[str] = Counter()
     pods: Counter[str] = Counter()
     records: Counter[str] = Counter()
@@ -103,6 +106,7 @@ def learn_habits(lines: Iterable[str]) -> Habits:
         wrapped += record is not None
         if "a" <= first <= "z" and (found := _COLUMN.match(whole)):
             pods[found["pod"]] += 1
+        clocks += (first in "[(" or first.isdigit()) and _TIMED.match(whole) is not None
         if _BEGINS_RECORD.match(whole):
             records[""] += 1
             if told := _RECORD.search(whole, 0, _HEAD):
@@ -124,14 +128,18 @@ def learn_habits(lines: Iterable[str]) -> Habits:
         elif (host := found["host"]) not in _NOT_HOSTS and not host.endswith(("Error", "Warning", "Exception")):
             hosts[host] += 1
     enough = max(2, total // 2)
+    called = next((word for word, ranks in tellers.items() if _tells(ranks) and 2 * records[word] > records[""]), "")
+    clock, tag = clocks >= max(3, total * 9 // 10), tags >= max(3, total * 8 // 10)
     return Habits(
         label=labels >= enough,
         hydra=hydras >= enough,
         brackets=brackets >= enough,
         host=sum(count for count in hosts.values() if count > 1) >= max(3, total * 6 // 10),
         column=sum(count for count in pods.values() if count > 1) >= max(3, total * 6 // 10),
-        record=next((word for word, ranks in tellers.items() if _tells(ranks) and 2 * records[word] > records[""]), ""),
-        tag=tags >= max(3, total * 8 // 10),
+        clock=clock,
+        tag=tag,
+        record=called,
+        own=clock or tag or bool(called),
         wrapped=wrapped >= enough,
     )
 
@@ -148,16 +156,7 @@ def _tells(ranks: set[int]) -> bool:
 def may_begin(line: str, habits: Habits) -> bool:
     """Whether `strip_prefix` may find something in front of a line: quick, and never wrong when it says no."""
     first = line[:1]
-    if (
-        first == "["
-        or first == "("
-        or habits.label
-        or habits.host
-        or habits.column
-        or habits.wrapped
-        or habits.tag
-        or habits.record
-    ):
+    if first == "[" or first == "(" or habits.label or habits.host or habits.column or habits.wrapped or habits.own:
         return True
     return line[10:11] == "T" if first.isdigit() else line[3:4] == " "
 
@@ -177,6 +176,8 @@ def strip_prefix(line: str, habits: Habits) -> tuple[Prefix, str]:
         else:
             prefix.local_rank = int(tag["local"])
         line = line[tag.end() :]
+    elif habits.clock and (timed := _TIMED.match(line)) and timed["own"]:
+        line = line[timed.start("own") :]
     for _ in range(4):
         first = line[:1]
         found: re.Match[str] | None = None
@@ -205,7 +206,7 @@ def strip_prefix(line: str, habits: Habits) -> tuple[Prefix, str]:
                 prefix.rank = int(found["rank"])
         elif first.isdigit():
             found = _ARRIVAL.match(line) if line[10:11] == "T" else None
-            if found is None and habits.host and (found := _HOST.match(line)):
+            if found is None and habits.host and prefix.host is None and (found := _HOST.match(line)):
                 prefix.host = found["host"]
         elif first.isalpha():
             found = _MPIRUN.match(line) if line[3:4] == " " else None  # a date
@@ -213,7 +214,9 @@ def strip_prefix(line: str, habits: Habits) -> tuple[Prefix, str]:
                 prefix.rank = int(found["rank"])
             elif habits.column and prefix.pod is None and (found := _COLUMN.match(line)):
                 prefix.pod = found["pod"]
-            elif habits.host and (found := _HOST.match(line)) and found["host"] not in _NOT_HOSTS:
+            elif (
+                habits.host and prefix.host is None and (found := _HOST.match(line)) and found["host"] not in _NOT_HOSTS
+            ):
                 prefix.host = found["host"]
             else:
                 found = None

@@ -16,7 +16,8 @@ _FINISHED = re.compile(
 )
 _LEAVING = re.compile(
     r"(?i)\b(?:leaving|exiting|quitting|finishing|stopping early|early stop\w*|budget reached|reached \w+ budget"
-    r"|no more (?:data|batches)|data exhausted|ran out of data|end of (?:data|epoch|shard)|finished its (?:data|shard))\b"
+    r"|no more (?:data|batches)|data exhausted|ran out of data|end of (?:data|epoch|shard)|finished its (?:data|shard)"
+    r"|(?:all |last )(?:\w+ )?(?:steps|batches|epochs|iterations|updates) (?:are )?(?:done|finished|completed?))\b"
 )
 _GOT_OVER = re.compile(
     r"\bWARN(?:ING)?\b.*(?i:\b(?:skip\w*|retry\w*|retries|ignor\w+|fall(?:ing|s)? back|fallback|continu\w+|will try again"
