@@ -20,7 +20,7 @@ from knowledge.reading.roster import KINDS_OF_RANKS, Roster
 from knowledge.reading.stacks import StackReader
 from knowledge.reading.syslog import host_of_line
 from knowledge.reading.text import lines_of, pieces, without_colours
-from knowledge.reading.tracebacks import Recorded, TracebackReader, folded
+from knowledge.reading.tracebacks import Recorded, TracebackReader, bare, folded
 from knowledge.scanning import Candidate, speakers
 from knowledge.signature import Says, Signature, SourceKind
 
@@ -83,6 +83,7 @@ class StreamReader:
                 cut = region.cut
         for rank in list(self._plain):
             self._settle(rank)
+        self._take_bare_ends()
         self._match_latest()
         self._found.pods = self._pods.finish()
         for rank, reader in self._stacks.items():
@@ -309,6 +310,15 @@ class StreamReader:
         self._pulse(place.attempt).finished = place
         if story:
             story.finished = place
+
+    def _take_bare_ends(self) -> None:
+        """Whose last words are an exception has failed with it, also where only that line was kept."""
+        lasts = [story.last for story in self._found.stories.values() if story.last and story.last in story.words[-1:]]
+        lasts += [words[-1] for words in self._found.words.values() if words[-1].order == self._order]
+        for place in lasts:
+            prefix, text = strip_prefix(place.text, self._roster.habits)
+            if whole := bare(text, place, prefix.tagged):
+                self._found.tracebacks.append(whole)
 
     def _watch(self, text: str, place: Place, tagged: bool, *, stack: bool = False) -> None:
         """Feed a line to the readers that are in the middle of something, or begin something with it."""

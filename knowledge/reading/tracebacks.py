@@ -11,6 +11,8 @@ from knowledge.reading.progress import is_training
 _FRAME = re.compile(r'^>?\s*File "(?P<path>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+))?')
 _ERROR = re.compile(r"^[\w.]*(?:Error|Exception|Interrupt)(?::|$)")
 """An exception by its name, where nothing else tells that one must follow."""
+_BARE = re.compile(r"^(?P<type>(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception)): ?(?P<message>\S.{2,})$")
+"""The end of a traceback of which nothing else was kept."""
 _BOX = "│╭╰┃❱"  # what rich draws round a traceback
 _BOXED = re.compile(r"^│ (?P<path>/[^\s:]+|\.{0,2}[\w./-]+\.py):(?P<line>\d+) in (?P<function>\S+)")
 _EXCEPTION = re.compile(r"^(?P<type>[A-Za-z_][\w]*(?:\.[A-Za-z_]\w*)*)(?:: ?(?P<message>.*))?$")
@@ -173,3 +175,19 @@ def folded(text: str, place: Place, tagged: bool) -> Traceback | None:
     if last is not None:
         last.last_order = place.order
     return last
+
+
+def bare(text: str, place: Place, tagged: bool) -> Traceback | None:
+    """The traceback of which a line is the end, where all before it was left out; None where it is no such line."""
+    found = _BARE.match(text)
+    if found is None:
+        return None
+    return Traceback(
+        start=place,
+        end=place,
+        exception=found["type"],
+        message=found["message"].strip(),
+        frames=[],
+        tagged=tagged,
+        last_order=place.order,
+    )

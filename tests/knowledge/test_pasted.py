@@ -235,3 +235,44 @@ def test_an_exit_code_is_explained_by_the_error_that_somebody_told(verdict: Verd
     ended = "E0712 04:11:10.118000 2210 torch/distributed/elastic/api.py:826] failed (exitcode: 2) local_rank: 0 (pid: 2231) of binary: /opt/python\n"
     assert verdict({"out.log": ended}).cause.id == "silent-exit"
     assert verdict({"out.log": error + ended}).cause.id == "library-conflict"
+
+
+def test_an_exception_in_the_last_line_is_a_failure_though_nothing_else_of_it_was_kept(verdict: Verdict) -> None:
+    told = verdict(
+        {"paste.txt": "step 1 loss 2.0\nstep 2 loss 2.1\n[rank3]: RuntimeError: synStatus=26 Device acquire failed.\n"}
+    )
+    assert (told.outcome, told.cause.id, told.initiating.ranks) == ("failed", "app-exception", [3])
+
+
+def test_an_exception_that_training_went_on_after_is_no_failure(verdict: Verdict) -> None:
+    told = verdict(
+        {"paste.txt": "step 1 loss 2.0\nRuntimeError: synStatus=26 Device acquire failed.\nstep 2 loss 2.1\n"}
+    )
+    assert told.outcome == "not-a-failure"
+
+
+def test_the_process_that_a_jax_barrier_lacked_is_named(verdict: Verdict) -> None:
+    told = verdict(
+        {
+            "paste.txt": "Connecting to JAX distributed service on 10.0.0.4:8476\n"
+            "DEADLINE_EXCEEDED: Barrier timed out. Id: [Init]PjRT_Client_Connect::0. This usually happens because a task "
+            "triggered the barrier too early or too slowly.\n# of tasks that reached the barrier: 7/8.\n"
+            "The first task at the barrier: /job:jax_worker/replica:0/task:0. Some timed out task names:\n"
+            "/job:jax_worker/replica:0/task:5\n"
+        }
+    )
+    assert told.initiating.ranks == [5]
+
+
+@pytest.mark.parametrize(("address", "cause"), [("172.17.0.1", "wrong-interface"), ("10.4.0.12", "connection-blocked")])
+def test_an_address_that_every_host_has_is_why_open_mpi_reaches_nobody(
+    address: str, cause: str, verdict: Verdict
+) -> None:
+    told = verdict(
+        {
+            "paste.txt": "WARNING: Open MPI failed to TCP connect to a peer MPI process.  This\nshould not happen.\n\n"
+            f"  Local host: cn-08\n  PID:        22117\n  Message:    connect() to {address}:1040 failed\n"
+            "  Error:      Operation now in progress (115)\n"
+        }
+    )
+    assert (told.cause.id, told.initiating.ranks) == (cause, [])
