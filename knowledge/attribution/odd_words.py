@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from knowledge.attribution.hypothesis import Hypothesis, Proof
+from knowledge.attribution.own_errors import BY_TYPE
 from knowledge.attribution.platform import state_of
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
@@ -22,6 +23,7 @@ _TROUBLE = re.compile(
     r"|mismatch|unexpected|giving up|gave up|lost|broken|stuck|exceed|expired|missing|not found|timed? ?out|bad |violat|unreachable"
 )
 _ADVICE = re.compile(r"(?i)warn|deprecat|\bhint\b|\bnote:|consider |set_to_none|please ")
+_FATAL = re.compile(r"\b(?i:fatal|critical|uncaught|unhandled)\b.{0,80}?\b(?P<type>[A-Z]\w{2,60}(?:Error|Exception))\b")
 _FAILED = ("FAILED", "OUT_OF_MEMORY", "NODE_FAIL", "ERROR")
 _OTHERS = 6  # files of other ranks in which the words are looked for
 
@@ -39,6 +41,12 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         return
     rank = ranks[0]
     proofs = [Proof(place, Role.ROOT) for speaker, place in telling if speaker == rank][:2]
+    raised = next((found for proof in proofs if (found := _FATAL.search(proof.place.text))), None)
+    if raised and blameless:
+        yield Hypothesis(
+            cause=BY_TYPE.get(raised["type"], "app-exception"), score=0.76, ranks=ranks, hosts=view.hosts_of(ranks), proofs=proofs,
+            reason="its last words, unlike any other rank's, call an exception fatal",
+        )  # fmt: skip
     yield Hypothesis(
         cause="unknown", score=0.58 if blameless else 0.48 if _pointed(view) else 0.56, ranks=ranks, hosts=view.hosts_of(ranks), proofs=proofs,
         reason="its last words are like no other rank's, and nothing like them was said before",

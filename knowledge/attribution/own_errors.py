@@ -20,7 +20,7 @@ from knowledge.signature import Scope, SourceKind
 
 _TAIL = 60  # lines in which the rest of an exception may stand, such as a worker's own traceback
 _DATA_FRAMES = ("data", "loader", "collate", "sample", "dataset", "batch", "token")
-_BY_TYPE = {
+BY_TYPE = {
     "MemoryError": "host-oom",
     "ModuleNotFoundError": "import-error",
     "ImportError": "import-error",
@@ -30,6 +30,7 @@ _BY_TYPE = {
     "FileNotFoundError": "file-not-found",
     "PermissionError": "permission-denied",
 }
+"""What exceptions stand for by their mere type."""
 _BY_NUMBER = {
     2: "file-not-found", 5: "storage-io-error", 12: "host-oom", 13: "permission-denied", 24: "fd-limit", 28: "disk-full",
     30: "read-only-fs", 107: "storage-io-error", 108: "storage-io-error", 116: "stale-file-handle", 117: "storage-io-error",
@@ -62,8 +63,8 @@ def cause_of_trouble(own: Own) -> str:
         starting = any(word in frame.path for frame in original.frames for word in _STARTERS)
         if number in _BY_NUMBER or (number == errno.EAGAIN and starting):
             return _BY_NUMBER.get(number, "thread-limit")
-    if name in _BY_TYPE:
-        return _BY_TYPE[name]
+    if name in BY_TYPE:
+        return BY_TYPE[name]
     frame = original.innermost_user_frame
     if frame and _reads_data(frame):
         return "data-error"

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from knowledge.attribution.notation import numbers
-from knowledge.reading.evidence import Hit, Place, Traceback
+from knowledge.reading.evidence import Hit, Place, RankStory, Traceback
 from knowledge.reading.progress import says_got_over
 from knowledge.signature import Says, SignatureRole
 
@@ -127,3 +127,16 @@ def _names_others(hit: Hit, rank: int) -> bool:
         return False
     named = hit.captures.get("ranks") or hit.captures.get("rank")
     return named is not None and rank not in numbers(named)
+
+
+_PREPARED = 8  # lines of a rank from what was queued before a thread of it died
+
+
+def dead_thread(story: RankStory) -> Own | None:
+    """The exception of a thread after which its rank went on for no more than what that thread had prepared."""
+    dead = [one for one in story.tracebacks if one.frames and one.frames[0].function == "_bootstrap_inner"]
+    owns = troubles_of(story.rank, story.hits, dead[-1:], lambda *_: False)
+    own, end = next((own for own in owns if own.traceback), None), story.last
+    if own is None or end is None or own.traceback is None or end.source != own.place.source:
+        return None
+    return own if end.order - own.traceback.last_order <= _PREPARED else None

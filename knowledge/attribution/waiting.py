@@ -11,7 +11,7 @@ from knowledge.attribution.notation import compress
 from knowledge.attribution.odd_one import in_collective
 from knowledge.attribution.own_errors import cause_of_trouble
 from knowledge.attribution.strangers import busy_stranger
-from knowledge.attribution.troubles import OF_THE_GROUP, Own, troubles_of
+from knowledge.attribution.troubles import OF_THE_GROUP, dead_thread
 from knowledge.attribution.view import CaseView
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit, Place
@@ -163,6 +163,9 @@ def _absent(view: CaseView) -> Iterator[Hypothesis]:
     silent = [
         rank for rank in view.numbered if rank not in victims and rank not in view.own and not _gave_up(view, rank)
     ]
+    if not silent and (late := _late(view)):
+        yield late
+        return
     if not silent or len(silent) * 2 > len(view.numbered):
         yield _nobody(view, victims, sorted({*silent} & {*view.ranks}))
         return
@@ -175,6 +178,20 @@ def _absent(view: CaseView) -> Iterator[Hypothesis]:
         yield _silent(view, whole, torn, victims)
     for rank in torn if len(torn) < 3 else ():
         yield _torn(view, rank, victims)
+
+
+def _late(view: CaseView) -> Hypothesis | None:
+    """The only rank that met closed connections where all others' time was up: busy with something slow, it came too late."""
+    late, waited = _parted(view) - _timed_out(view), _timed_out(view)
+    busy = view.busy_with(late) if len(late) == 1 and len(waited) > 1 else None
+    if busy is None or not is_going_on(busy[1].text):
+        return None
+    hit = view.waiting[min(waited)][0]
+    return Hypothesis(
+        cause=busy[0], score=0.78, ranks=sorted(late), hosts=view.hosts_of(late),
+        reason="all others' time was up, it found their connections closed, and its last words say what it was busy with",
+        proofs=[Proof(busy[1], Role.ROOT), Proof(hit.place, Role.CASCADE, hit.signature.id)],
+    )  # fmt: skip
 
 
 def _unfit(view: CaseView) -> bool:
@@ -231,7 +248,8 @@ def _silent(view: CaseView, silent: list[int], torn: list[int], victims: Iterabl
         proofs = [Proof(busy[1], Role.ROOT), *(proof for proof in proofs if proof.place != busy[1])]
     if cause == "rank-hang" and len(heard) == 1 and (dump := _watchdog(view, heard[0])):
         proofs.insert(0, Proof(dump, Role.ROOT))
-    thread = _dead_thread(view, ranks[0]) if cause == "rank-hang" and len(ranks) == 1 else None
+    story = view.stories.get(ranks[0]) if cause == "rank-hang" and len(ranks) == 1 else None
+    thread = dead_thread(story) if story else None
     if thread:
         cause, reason = (
             cause_of_trouble(thread),
@@ -254,22 +272,6 @@ def _silent(view: CaseView, silent: list[int], torn: list[int], victims: Iterabl
         traceback=thread.traceback if thread else None, signature=thread.hit.signature if thread and thread.hit else None,
         captures=thread.hit.captures if thread and thread.hit else {},
     )  # fmt: skip
-
-
-def _dead_thread(view: CaseView, rank: int) -> Own | None:
-    """The exception of a thread after which a rank went on for no more than what that thread had prepared."""
-    story = view.stories.get(rank)
-    if story is None:
-        return None
-    dead = [one for one in story.tracebacks if one.frames and one.frames[0].function == "_bootstrap_inner"]
-    owns = troubles_of(rank, story.hits, dead[-1:], lambda *_: False)
-    last, end = next((own for own in owns if own.traceback), None), story.last
-    if last is None or end is None or last.traceback is None or end.source != last.place.source:
-        return None
-    return last if end.order - last.traceback.last_order <= _PREPARED else None
-
-
-_PREPARED = 8  # lines of a rank from what was queued before the thread died
 
 
 def _reading(view: CaseView, silent: list[int], heard: list[int], left: list[int]) -> tuple[list[int], str, float, str]:

@@ -27,7 +27,7 @@ _RAY = re.compile(
 )
 _POD = re.compile(r"^\[pod/(?P<pod>[\w.-]+)/[\w.-]+\] ?")
 _GLOBAL = re.compile(r"^\[rank(?P<rank>\d+)\]:? ?(?=.)")
-_LABEL = re.compile(r"^ *(?P<rank>\d{1,6}):(?!\d\d:\d\d) ?")  # and no time of day
+_LABEL = re.compile(r"^ *(?P<rank>\d{1,6})(?::(?!\d\d:\d\d)|[>|](?= )) ?")  # and no time of day
 _HYDRA = re.compile(r"^\[(?P<rank>\d{1,6})\] ")
 _BRACKETS = re.compile(r"^\[(?P<local>\d{1,6})\]: ?")
 _CLOCK = r"[\[(]?(?:\d{4}[-/]\d\d[-/]\d\d[ T])?\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?[\])]?:? (?:\| )?"
@@ -52,7 +52,7 @@ _COLUMN = re.compile(
     r"(?:(?!step|epoch|iter|rank|loss|info|warn|err|debug|is|has|was)[a-z][a-z0-9-]*|\s*\|) "
 )
 _AMBIGUOUS = re.compile(
-    rf"(?:{_ARRIVAL.pattern[1:]})?(?:(?P<label> *\d{{1,6}}:(?!\d\d:\d\d) ?)|(?P<hydra>\[\d{{1,6}}\] )|(?P<brackets>\[\d{{1,6}}\]: ?)"
+    rf"(?:{_ARRIVAL.pattern[1:]})?(?:(?P<label> *\d{{1,6}}(?::(?!\d\d:\d\d)|[>|](?= )) ?)|(?P<hydra>\[\d{{1,6}}\] )|(?P<brackets>\[\d{{1,6}}\]: ?)"
     r"|(?P<host>[A-Za-z][A-Za-z0-9.-]{1,62}|\d{1,3}(?:\.\d{1,3}){3}): )"
 )
 _NOT_HOSTS = frozenset(

@@ -73,3 +73,32 @@ def test_the_node_that_tells_nothing_has_the_ranks_that_the_others_leave(verdict
     silent = "".join(f"[default{local}]:worker step {step}\n" for step in range(4) for local in range(2))
     end = verdict({"gx-01/run.log": told, "gx-02/run.log": silent})
     assert (end.initiating.ranks, end.initiating.hosts) == ([2, 3], ["gx-02"])
+
+
+def test_a_fatal_exception_without_a_traceback_is_no_kill(verdict: Verdict) -> None:
+    ends = dict.fromkeys((0, 1, 2), LOST) | {
+        3: "FATAL TypeError: '>' not supported between instances of 'str' and 'float'\n"
+    }
+    lines = [f"{rank}> {line}\n" for rank, end in ends.items() for line in (STEPS + end).splitlines()]
+    told = verdict({"ev.txt": "".join(lines)})
+    assert (told.cause.id, told.initiating.ranks) == ("app-exception", [3])
+
+
+def test_the_rank_that_came_when_the_others_time_was_up_is_told_by_what_it_was_busy_with(verdict: Verdict) -> None:
+    waited = LOST.splitlines(keepends=True)[:-1]
+    waited.append(
+        "RuntimeError: [gloo/transport/tcp/unbound_buffer.cc:78] Timed out waiting 8000ms for recv operation to complete\n"
+    )
+    logs = {f"rank{rank}.log": STEPS + "".join(waited) for rank in (1, 2)}
+    busy = verdict({"rank0.log": STEPS + "writing checkpoint to /mnt/slow/ck-20\n" + LOST, **logs})
+    assert (busy.cause.id, busy.initiating.ranks) == ("slow-checkpoint", [0])
+    idle = verdict({"rank0.log": STEPS + LOST, **logs})
+    assert idle.initiating.ranks == []
+
+
+def test_a_lock_that_is_taken_is_no_limit_on_processes(verdict: Verdict) -> None:
+    frames = 'Traceback (most recent call last):\n  File "/app/{}.py", line 5, in start\n    go()\n'
+    error = "BlockingIOError: [Errno 11] Resource temporarily unavailable\n"
+    logs = {f"rank{rank}.log": STEPS + LOST for rank in (1, 2)}
+    assert verdict({"rank0.log": STEPS + frames.format("lock") + error, **logs}).cause.id == "app-exception"
+    assert verdict({"rank0.log": STEPS + frames.format("popen_fork") + error, **logs}).cause.id == "thread-limit"
