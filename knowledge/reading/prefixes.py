@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from knowledge.reading.syslog import split_job_line
@@ -45,6 +45,7 @@ _RECORD = re.compile(
 )
 """How a site's own logger calls a rank at the head of its records, in ways that no other reader of lines knows."""
 _BEGINS_RECORD = re.compile(r"^[\[(<+]?\d|^[\[(<](?!rank\d)|^(?:DEBUG|INFO|WARN|ERROR|[DIWE]\d{4} )")
+_FEW = 24  # lines of a file by which it is judged whether its site has ways of its own
 _HEAD = 80  # characters of a record in which its rank stands
 _HOST = re.compile(r"^(?P<host>[A-Za-z][A-Za-z0-9.-]{1,62}|\d{1,3}(?:\.\d{1,3}){3}): ")
 _COLUMN = re.compile(
@@ -90,13 +91,11 @@ class Habits:
     wrapped: bool = False  # a collector's JSON round each line
 
 
-def learn_habits(lines: Iterable[str]) -> Habits:
+def learn_habits(lines: Sequence[str]) -> Habits:
     """Decide from a sample of clean lines which ambiguous prefixes a file uses."""
-    total = labels = hydras = brackets = tags = clocks = wrapped = 0
+    total = labels = hydras = brackets = wrapped = 0
     hosts: Counter[str] = Counter()
     pods: Counter[str] = Counter()
-    records: Counter[str] = Counter()
-    tellers: dict[str, set[int]] = {}
     for whole in lines:
         if not whole or whole.isspace():
             continue
@@ -106,15 +105,6 @@ def learn_habits(lines: Iterable[str]) -> Habits:
         wrapped += record is not None
         if "a" <= first <= "z" and (found := _COLUMN.match(whole)):
             pods[found["pod"]] += 1
-        clocks += (first in "[(" or first.isdigit()) and _TIMED.match(whole) is not None
-        if _BEGINS_RECORD.match(whole):
-            records[""] += 1
-            if told := _RECORD.search(whole, 0, _HEAD):
-                records[_word(told)] += 1
-                tellers.setdefault(_word(told), set()).add(int(told["rank"]))
-        if (first in "[(<" or first.isdigit()) and _TAG.match(whole):
-            tags += 1
-            continue
         found = _AMBIGUOUS.match(record.text if record else whole)
         if not found:
             continue
@@ -128,8 +118,7 @@ def learn_habits(lines: Iterable[str]) -> Habits:
         elif (host := found["host"]) not in _NOT_HOSTS and not host.endswith(("Error", "Warning", "Exception")):
             hosts[host] += 1
     enough = max(2, total // 2)
-    called = next((word for word, ranks in tellers.items() if _tells(ranks) and 2 * records[word] > records[""]), "")
-    clock, tag = clocks >= max(3, total * 9 // 10), tags >= max(3, total * 8 // 10)
+    clock, tag, called = _own_habits(lines)
     return Habits(
         label=labels >= enough,
         hydra=hydras >= enough,
@@ -142,6 +131,26 @@ def learn_habits(lines: Iterable[str]) -> Habits:
         own=clock or tag or bool(called),
         wrapped=wrapped >= enough,
     )
+
+
+def _own_habits(lines: Sequence[str]) -> tuple[bool, bool, str]:
+    """What a site's own tools put in front of lines (see `Habits`): a time, a tag, the word for a rank.
+
+    A few lines tell whether there is anything of the kind.
+    """
+    few = [line for line in lines[:: 1 + len(lines) // _FEW] if line and not line.isspace()]
+    begun = [line for line in few if line[0] in "[(<+" or line[0].isdigit() or line[0] in "DIWE"]
+    clock = sum(_TIMED.match(line) is not None for line in begun) >= max(3, len(few) * 9 // 10)
+    tag = sum(_TAG.match(line) is not None for line in begun) >= max(3, len(few) * 8 // 10)
+    if not any(_RECORD.search(line, 0, _HEAD) for line in begun):
+        return clock, tag, ""
+    records = [line for line in lines if _BEGINS_RECORD.match(line)]
+    called: dict[str, list[int]] = {}
+    for line in records:
+        if told := _RECORD.search(line, 0, _HEAD):
+            called.setdefault(_word(told), []).append(int(told["rank"]))
+    usual = (word for word, ranks in called.items() if 2 * len(ranks) > len(records) and _tells(set(ranks)))
+    return clock, tag, next(usual, "")
 
 
 def _word(found: re.Match[str]) -> str:
