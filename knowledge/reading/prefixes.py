@@ -22,6 +22,7 @@ _MPIRUN = re.compile(
 )
 _MPIRUN_BARE = re.compile(r"^\[(?:\d+,(?=\d+\])|(?=\d+\]<))(?P<rank>\d+)\](?:<std(?:out|err)>)?: ?")
 _ROLE = re.compile(r"^\[(?:default|[a-z_]*worker|trainer)(?P<local>\d+)\]: ?")
+_ANY_ROLE = re.compile(r"^\[(?P<role>(?!rank\d)[A-Za-z][A-Za-z_-]{0,24})(?P<local>\d{1,3})\]: ?")  # torchrun --role gpu
 _RAY = re.compile(
     r"^\((?P<actor>[A-Za-z_][\w.:]*)(?: rank=(?P<rank>\d+))?,? ?pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\d.]+))?\) ?"
 )
@@ -88,6 +89,7 @@ class Habits:
     clock: bool = False  # a time that somebody put in front of every line
     record: str = ""  # how records of the site's own logger call a rank: `21:47:38 - train.rank1 - INFO - `
     own: bool = False  # any of the last three
+    role: str = ""  # a role of torchrun's workers that is none of the usual
     wrapped: bool = False  # a collector's JSON round each line
 
 
@@ -119,6 +121,7 @@ def learn_habits(lines: Sequence[str]) -> Habits:
             hosts[host] += 1
     enough = max(2, total // 2)
     clock, tag, called = _own_habits(lines)
+    role = _roles(lines)
     return Habits(
         label=labels >= enough,
         hydra=hydras >= enough,
@@ -129,6 +132,7 @@ def learn_habits(lines: Sequence[str]) -> Habits:
         tag=tag,
         record=called,
         own=clock or tag or bool(called),
+        role=role,
         wrapped=wrapped >= enough,
     )
 
@@ -151,6 +155,18 @@ def _own_habits(lines: Sequence[str]) -> tuple[bool, bool, str]:
             called.setdefault(_word(told), []).append(int(told["rank"]))
     usual = (word for word, ranks in called.items() if 2 * len(ranks) > len(records) and _tells(set(ranks)))
     return clock, tag, next(usual, "")
+
+
+def _roles(lines: Sequence[str]) -> str:
+    """The role before the local ranks in front of many lines, which begin with 0 and have no gap."""
+    few = [line for line in lines[:: 1 + len(lines) // _FEW] if line and not line.isspace()]
+    if 4 * sum(_ANY_ROLE.match(line) is not None for line in few) <= len(few):
+        return ""
+    told: dict[str, set[int]] = {}
+    for found in filter(None, map(_ANY_ROLE.match, lines)):
+        told.setdefault(found["role"], set()).add(int(found["local"]))
+    role, locals_ = max(told.items(), key=lambda one: len(one[1]))
+    return role if 0 in locals_ and _tells(locals_) else ""
 
 
 def _word(found: re.Match[str]) -> str:
@@ -196,7 +212,7 @@ def strip_prefix(line: str, habits: Habits) -> tuple[Prefix, str]:
                 prefix.tagged = True
             elif found := _MPIRUN.match(line) or _MPIRUN_BARE.match(line):
                 prefix.rank = int(found["rank"])
-            elif found := _ROLE.match(line):
+            elif found := _ROLE.match(line) or (_ANY_ROLE.match(line) if habits.role else None):
                 prefix.local_rank = int(found["local"])
             elif found := _POD.match(line):
                 prefix.pod = found["pod"]

@@ -81,3 +81,13 @@ def test_numbers_with_gaps_are_no_ranks_of_a_logger(verdict: Verdict) -> None:
         verdict({"all.log": f"{steps}12:46:00 | P3 | ERROR failed\n{TRACE}OverflowError: too far\n"}).initiating.ranks
         == []
     )
+
+
+def test_torchruns_workers_may_have_any_role(verdict: Verdict) -> None:
+    ends = {0: LOST, 1: "RuntimeError: dictionary changed size during iteration\n", 2: LOST}
+    lines = [f"[gpu{rank}]:step {step}\n" for step in range(4) for rank in ends]
+    lines += [
+        f"[gpu{rank}]:[rank{rank}]: {line}\n" for rank, end in ends.items() for line in (TRACE + end).splitlines()
+    ]
+    told = verdict({"m1.log": "".join(lines)})
+    assert (told.cause.id, told.initiating.ranks) == ("app-exception", [1])
