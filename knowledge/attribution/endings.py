@@ -90,6 +90,8 @@ def _of_local_ranks(view: CaseView) -> Iterator[Exit]:
     """Endings for which the launcher gave a local rank only, and it can be only one rank's."""
     for ended in view.case.exits:
         if ended.rank is None and ended.local_rank is not None and ended.place.attempt == view.attempt:
+            if ended.by == "torchrun" and view.survived(ended.place):
+                continue  # the agent started its workers again
             rank = view.rank_of_local(ended.local_rank)
             if rank is not None and rank not in view.exits and ended.code not in (0, -15, 143):
                 ended.rank = rank

@@ -59,7 +59,9 @@ def _of_earlier_pod(view: CaseView, hit: Hit) -> bool:
     return pod is not None and pod.replaced and view.attempt == view.case.last_attempt
 
 
-_GRACE = 900.0  # seconds that the scheduler may leave a job after it told it to stop
+_GRACE = {"node-failure": 180.0}
+"""Seconds that the scheduler may leave a job after it told it to stop; for all else:"""
+_LONGEST_GRACE = 900.0
 
 
 def _outlived(view: CaseView, hit: Hit) -> bool:
@@ -76,10 +78,11 @@ def _outlived(view: CaseView, hit: Hit) -> bool:
         return True  # the last attempt failed by itself, and an earlier one was stopped
     if stop.seconds is None:
         return False
+    grace = _GRACE.get(hit.signature.cause, _LONGEST_GRACE)
     seen = [view.pulse.last, *(other.place for other in view.case.hits), *(ended.place for ended in view.case.exits)]
     seen += [place for story in view.stories.values() for place in (story.last, *story.words)]
     return any(
-        place.order > stop.order and place.seconds is not None and place.seconds > stop.seconds + _GRACE
+        place.order > stop.order and place.seconds is not None and place.seconds > stop.seconds + grace
         for place in seen
         if place is not None and place.source == stop.source
     )

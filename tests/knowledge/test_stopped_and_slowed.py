@@ -1,0 +1,71 @@
+"""Jobs that were stopped and started again, and GPUs that run slowed down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from knowledge.diagnosis import Diagnosis, Outcome
+
+Verdict = Callable[..., Diagnosis]
+
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 MiB. GPU 1 has a total capacity of 79.10 GiB"
+FRAMES = 'Traceback (most recent call last):\n  File "/app/train.py", line 5, in main\n    loss.backward()\n'
+FAILED = (
+    "E0321 15:03:01.000000 140211 torch/distributed/elastic/multiprocessing/api.py:833] "
+    "failed (exitcode: 1) local_rank: 1 (pid: 26) of binary: /usr/bin/python\n"
+)
+
+
+def _steps(first: int, count: int) -> str:
+    return "".join(
+        f"[rank{step % 2}] 2025-03-21 15:{step // 60:02d}:{step % 60:02d} step {step} loss 0.5\n"
+        for step in range(first, first + count)
+    )
+
+
+def test_a_worker_that_its_agent_started_again_ended_nothing(verdict: Verdict) -> None:
+    error = "".join(f"[rank1]: {line}\n" for line in (FRAMES + OOM).splitlines())
+    done = "[rank0] 2025-03-21 15:04:00 training finished after 70 steps; model written\n"
+    told = verdict({"torchrun.log": _steps(0, 20) + error + FAILED + _steps(20, 40) + done})
+    assert told.outcome is Outcome.NOT_A_FAILURE
+
+
+def test_a_worker_that_nobody_started_again_ended_the_job(verdict: Verdict) -> None:
+    error = "".join(f"[rank1]: {line}\n" for line in (FRAMES + OOM).splitlines())
+    told = verdict({"torchrun.log": _steps(0, 20) + error + FAILED})
+    assert (told.cause.id, told.initiating.ranks) == ("gpu-oom", [1])
+
+
+def test_a_node_that_failed_is_not_why_the_requeued_job_failed(verdict: Verdict) -> None:
+    label = "".join(f"{rank}: rank {rank} of 4 on n{rank // 2}\n" for rank in range(4))
+    stop = "slurmstepd: error: *** JOB 66 ON n0 CANCELLED AT 2025-03-21T15:00:30 DUE TO NODE FAILURE, SEE SLURMCTLD LOG FOR DETAILS ***\n"
+    again = "".join(f"{rank}: 2025-03-21 15:06:00 resumed from step 40\n" for rank in range(4))
+    error = "".join(f"3: {line}\n" for line in (FRAMES + OOM).splitlines())
+    told = verdict({"66.out": label + "0: 2025-03-21 15:00:00 step 41\n" + stop + label + again + error})
+    assert (told.cause.id, told.initiating.ranks) == ("gpu-oom", [3])
+
+
+def test_ranks_that_say_that_they_met_sigterm_did_not_end_well(verdict: Verdict) -> None:
+    steps = "".join(f"2025-03-21 15:00:0{step} step {step} loss 0.5\n" for step in range(9))
+    told = verdict({f"rank{rank}.log": steps + "got signal 15, shutting down\n" for rank in range(2)})
+    assert (told.cause.id, told.initiating.ranks) == ("terminated", [])
+    assert told.missing
+
+
+def test_a_table_of_clocks_tells_which_gpu_was_slowed_down(verdict: Verdict) -> None:
+    header = "timestamp, index, pci.bus_id, temperature.gpu, clocks.sm [MHz], clocks_event_reasons.active\n"
+    rows = "".join(
+        f"2025/07/08 15:49:22.104, {gpu}, 00000000:{0x1B + gpu:02X}:00.0, {93 if gpu == 3 else 61}, "
+        f"{345 if gpu == 3 else 1980} MHz, {'0x0000000000000048' if gpu == 3 else '0x0000000000000004'}\n"
+        for gpu in range(8)
+    )
+    waiting = (
+        "[rank{0}]:[E ProcessGroupNCCL.cpp:563] [Rank {0}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=31, "
+        "OpType=ALLREDUCE, NumelIn=64, NumelOut=64, Timeout(ms)=120000) ran for 120001 milliseconds before timing out.\n"
+    )
+    logs = {
+        f"rank{rank}.log": f"rank {rank} of 8 on hot1 local rank {rank}\n" + ("" if rank == 3 else waiting.format(rank))
+        for rank in range(8)
+    }
+    told = verdict({"hot1-nvidia-smi.csv": header + rows, **logs})
+    assert (told.cause.id, told.initiating.ranks, told.initiating.hosts) == ("gpu-throttled", [3], ["hot1"])
