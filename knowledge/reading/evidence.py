@@ -141,7 +141,7 @@ class Exit:
     host: str | None = None
     pid: int | None = None
     first: bool = False  # the launcher says that this was the first it saw
-    by: str = ""  # "torchrun", "srun", "mpirun", "deepspeed", "slurmd", "kubernetes", "paddle", "parent"
+    by: str = ""  # "torchrun", "srun", "mpirun", "deepspeed", "slurmd", "kubernetes", "paddle", "parent", "site"
     last_spawned: bool = False  # the launcher names a command line that need not be the failing one
 
 
