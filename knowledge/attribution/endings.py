@@ -30,7 +30,10 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
         ranks = sorted({ended.rank for ended in exits if ended.rank is not None})
         cause = cause_of_code(code)
         score = 0.84 if len(ranks) == 1 else 0.6
-        if ranks and any(ended.last_spawned for ended in exits):
+        guessed = any(ended.last_spawned for ended in exits) and not view.stories
+        if guessed:
+            ranks = []
+        if any(ended.last_spawned for ended in exits):
             score -= 0.12
         if code == -SIGABRT:
             score -= 0.2
@@ -48,7 +51,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
             cause=cause, score=score, reason=f"its process ended with {describe(code)} and it said nothing itself", ranks=ranks,
             hosts=view.hosts_of(ranks), proofs=[Proof(ended.place, Role.ROOT) for ended in exits[:2]],
             missing=[
-                *([_ORDER] if tied and ranks else []),
+                *([_WHO] if guessed else []), *([_ORDER] if tied and ranks else []),
                 *(view.gaps.rest_of(rank) for rank in torn[:1]), *_missing(view, cause, ranks, code), *pod_logs(view, ranks),
             ],
             said=_told(code, ranks),
@@ -72,6 +75,8 @@ def _by_shell(view: CaseView) -> Iterator[Hypothesis]:
 
 
 _ORDER = "Which of these processes ended first: the launcher's `Root Cause` block, or its words with a time each."
+
+_WHO = "Which process ended so: its launcher names the command that it started last, whichever process it was; a log of each rank tells."
 
 
 def of_nobody(view: CaseView) -> list[Exit]:

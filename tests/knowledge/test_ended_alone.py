@@ -93,3 +93,14 @@ def test_a_checkpoint_that_torch_cannot_take_apart_is_damaged(verdict: Verdict) 
     )
     said = verdict({**SURVIVORS, "rank-3.log": f"rank=3 world_size=4 pid=306\n{raised}"})
     assert (said.cause.id, said.initiating.ranks) == ("checkpoint-corrupt", [3])
+
+
+def test_the_command_that_deepspeed_started_last_is_nobodys_name_where_no_rank_was_heard(verdict: Verdict) -> None:
+    killed = (
+        "[2026-05-02 10:11:12,345] [INFO] [launch.py:319:sigkill_handler] Killing subprocess 4411\n"
+        "[2026-05-02 10:11:13,145] [ERROR] [launch.py:325:sigkill_handler] ['/opt/conda/bin/python', '-u', 'train.py', "
+        "'--local_rank=7', '--deepspeed', 'ds.json'] exits with return code = -9\n"
+    )
+    told = verdict({"paste.txt": killed})
+    assert (told.cause.id, told.initiating.ranks) == ("killed-unknown", [])
+    assert any("started last" in fact for fact in told.missing)
