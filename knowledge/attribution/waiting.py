@@ -18,8 +18,8 @@ from knowledge.reading.evidence import Hit, Place
 from knowledge.reading.progress import is_going_on, says_leaving
 from knowledge.signature import Says
 
-_PAIRED = ("SEND", "RECV", "COALESCED")
-"""Operations that ranks of a group rightly do not all issue alike."""
+_PAIRED = ("SEND", "RECV", "COALESCED")  # operations that ranks of a group rightly do not all issue alike
+_APART = 16  # collectives by which no rank is ahead of another in a group where they wait for each other
 
 
 @dataclass(slots=True)
@@ -85,11 +85,17 @@ def _fill(position: Position, hit: Hit) -> None:
 def propose(view: CaseView) -> Iterator[Hypothesis]:
     """Hypotheses from collective positions, then from silence."""
     found = positions(view)
-    for group in found.values():
+    for name, group in found.items():
         if len(group) >= 2:
-            yield from _different(view, group)
+            yield from _different(view, group) if name or not _of_several(group) else ()
             yield from _lagging(view, group)
     yield from _absent(view)
+
+
+def _of_several(group: dict[int, Position]) -> bool:
+    """Whether ranks that name no group cannot all have told of one: each group counts for itself."""
+    told = [position.seq for position in group.values() if position.seq is not None] or [0]
+    return max(told) - min(told) > _APART
 
 
 def _different(view: CaseView, group: dict[int, Position]) -> Iterator[Hypothesis]:
@@ -102,15 +108,16 @@ def _different(view: CaseView, group: dict[int, Position]) -> Iterator[Hypothesi
         calls = Counter((position.op, position.numel) for position in same)
         if len(calls) < 2:
             continue
-        usual = calls.most_common(1)[0]
-        odd = [position for position in same if (position.op, position.numel) != usual[0]]
+        usual, _ = calls.most_common(1)[0]
+        odd = [position for position in same if (position.op, position.numel) != usual]
         clear = len(odd) * 2 < len(same)
+        failed = bool(view.own.keys() - group.keys())  # then the others may have waited in whatever they were in
+        score = (0.95 if clear else 0.8) - 0.15 * failed
         ranks = sorted(position.rank for position in odd) if clear else []
-        rest = [position for position in same if position not in odd]
-        proofs = [Proof(position.call or position.place, Role.ROOT) for position in odd[:2]]
-        proofs += [Proof(position.call or position.place, Role.CONFIRMATION) for position in rest[:1]]
+        proofs = [Proof(one.call or one.place, Role.ROOT) for one in odd[:2]]
+        proofs += [Proof(one.call or one.place, Role.CONFIRMATION) for one in same if one not in odd][:1]
         yield Hypothesis(
-            cause="collective-mismatch", score=0.95 if clear else 0.8, ranks=ranks, hosts=view.hosts_of(ranks), proofs=proofs,
+            cause="collective-mismatch", score=score, ranks=ranks, hosts=view.hosts_of(ranks), proofs=proofs,
             reason="at the same sequence number this rank issued another collective than the rest of the group",
         )  # fmt: skip
 

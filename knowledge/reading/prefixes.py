@@ -18,7 +18,8 @@ _ARRIVAL = re.compile(
     r"^(?P<time>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d+)?(?:Z|[+-]\d\d:\d\d)):? (?:std(?:out|err) [FP] )?"
 )
 _MPIRUN = re.compile(
-    r"^(?:[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]+ \d{4})?\[(?:[\w.-]+@)?\d+,(?P<rank>\d+)\]<std(?:out|err|diag)>: ?"
+    r"^(?:[A-Z][a-z]{2} [A-Z][a-z]{2} +\d+ [\d:]+ \d{4})?"
+    r"\[(?:[\w.-]+@)?\d+,(?:mpirank:)?(?P<rank>\d+)(?:,(?P<host>[\w.-]+))?\]<std(?:out|err|diag)>: ?"
 )
 _MPIRUN_BARE = re.compile(r"^\[(?:\d+,(?=\d+\])|(?=\d+\]<))(?P<rank>\d+)\](?:<std(?:out|err)>)?: ?")
 _ROLE = re.compile(r"^\[(?:default|[a-z_]*worker|trainer)(?P<local>\d+)\]: ?")
@@ -26,6 +27,7 @@ _ANY_ROLE = re.compile(r"^\[(?P<role>(?!rank\d)[A-Za-z][A-Za-z_-]{0,24})(?P<loca
 _RAY = re.compile(
     r"^\((?P<actor>[A-Za-z_][\w.:]*)(?: rank=(?P<rank>\d+))?,? ?pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\d.]+))?\) ?"
 )
+_SKYPILOT = re.compile(r"^\([\w.-]{1,63}, rank=\d+, pid=\d+(?:, ip=(?P<ip>[\d.]+))?\) ?")  # and the rank of a node
 _POD = re.compile(r"^\[pod/(?P<pod>[\w.-]+)/[\w.-]+\] ?")
 _GLOBAL = re.compile(r"^\[rank(?P<rank>\d+)\]:? ?(?=.)")
 _LABEL = re.compile(r"^ *(?P<rank>\d{1,6})(?::(?!\d\d:\d\d)|[>|](?= )) ?")  # and no time of day
@@ -212,6 +214,7 @@ def strip_prefix(line: str, habits: Habits) -> tuple[Prefix, str]:
                 prefix.tagged = True
             elif found := _MPIRUN.match(line) or _MPIRUN_BARE.match(line):
                 prefix.rank = int(found["rank"])
+                prefix.host = found.groupdict().get("host") or prefix.host
             elif found := _ROLE.match(line) or (_ANY_ROLE.match(line) if habits.role else None):
                 prefix.local_rank = int(found["local"])
             elif found := _POD.match(line):
@@ -226,6 +229,8 @@ def strip_prefix(line: str, habits: Habits) -> tuple[Prefix, str]:
                 prefix.host = found["ip"] or prefix.host
                 if found["rank"]:
                     prefix.rank = int(found["rank"])
+            elif found := _SKYPILOT.match(line):
+                prefix.host = found["ip"] or prefix.host
         elif habits.label and (found := _LABEL.match(line)):
             if prefix.rank is None:
                 prefix.rank = int(found["rank"])

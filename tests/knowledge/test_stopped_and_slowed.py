@@ -69,3 +69,50 @@ def test_a_table_of_clocks_tells_which_gpu_was_slowed_down(verdict: Verdict) -> 
     }
     told = verdict({"hot1-nvidia-smi.csv": header + rows, **logs})
     assert (told.cause.id, told.initiating.ranks, told.initiating.hosts) == ("gpu-throttled", [3], ["hot1"])
+
+
+WAITED = (
+    "[rank{0}]:[E ProcessGroupNCCL.cpp:563] [Rank {0}] Watchdog caught collective operation timeout: WorkNCCL(SeqNum={1}, "
+    "OpType={2}, NumelIn=64, NumelOut=64, Timeout(ms)=600000) ran for 600001 milliseconds before timing out.\n"
+)
+
+
+def _all_waited(groups: list[tuple[int, str]]) -> dict[str, str]:
+    return {
+        f"rank{rank}.log": f"rank {rank} of 8 on h{rank // 4}\n" + WAITED.format(rank, *group)
+        for rank, group in enumerate(groups)
+    }
+
+
+def test_ranks_that_waited_in_groups_without_a_name_need_not_have_issued_the_same(verdict: Verdict) -> None:
+    told = verdict(_all_waited([(511, "ALLREDUCE"), *[(511, "ALLGATHER")] * 5, *[(9120, "ALLREDUCE")] * 2]))
+    assert told.cause.id != "collective-mismatch"
+
+
+def test_the_rank_that_issued_another_collective_is_out_of_step(verdict: Verdict) -> None:
+    told = verdict(_all_waited([(511, "ALLREDUCE"), *[(511, "ALLGATHER")] * 7]))
+    assert (told.cause.id, told.initiating.ranks) == ("collective-mismatch", [0])
+
+
+def test_a_rank_that_failed_explains_why_others_waited_in_what_they_were_in(verdict: Verdict) -> None:
+    logs = _all_waited([(511, "ALLREDUCE"), *[(511, "ALLGATHER")] * 7])
+    logs["rank5.log"] = (
+        "rank 5 of 8 on h1\n" + FRAMES + "RuntimeError: CUDA error: an illegal memory access was encountered\n"
+    )
+    told = verdict(logs)
+    assert (told.cause.id, told.initiating.ranks) == ("illegal-memory-access", [5])
+
+
+def test_the_host_in_front_of_a_managed_services_rank_is_its_host(verdict: Verdict) -> None:
+    error = "".join(f"[1,mpirank:3,algo-2]<stderr>:{line}\n" for line in (FRAMES + "KeyError: 'labels'\n").splitlines())
+    start = "".join(f"[1,mpirank:{rank},algo-{rank // 2 + 1}]<stdout>:rank {rank} starts\n" for rank in range(4))
+    told = verdict({"algo-1-1739": start + error})
+    assert (told.initiating.ranks, told.initiating.hosts) == ([3], ["algo-2"])
+
+
+def test_the_number_of_a_node_in_front_of_its_ranks_is_none_of_theirs(verdict: Verdict) -> None:
+    worker = "(worker1, rank=1, pid=2031, ip=10.0.0.5) "
+    error = "".join(f"{worker}[rank6]: {line}\n" for line in (FRAMES + OOM).splitlines())
+    start = "".join(f"(head, rank=0, pid=3411) [rank{rank}]: ready\n" for rank in range(4))
+    told = verdict({"run.log": start + error})
+    assert (told.initiating.ranks, told.initiating.hosts) == ([6], ["10.0.0.5"])
