@@ -144,12 +144,14 @@ def _confirmed(view: CaseView, one: Hypothesis) -> list[Hypothesis]:
 
 
 def _over(view: CaseView, hit: Hit) -> bool:
-    """Whether the node said later that what it told of was over."""
+    """Whether the node said later that what it told of was over, before the first rank gave up waiting."""
+    gave_up = [when for hits in view.waiting.values() for one in hits if (when := one.place.seconds) is not None]
     return any(
         other.signature.role is SignatureRole.NOISE
         and other.signature.cause == hit.signature.cause
         and other.place.source == hit.place.source
         and other.place.order > hit.place.order
+        and not (gave_up and (other.place.seconds or 0.0) > min(gave_up) + _SKEW)
         for other in view.case.hits
     )
 

@@ -116,3 +116,25 @@ def test_the_number_of_a_node_in_front_of_its_ranks_is_none_of_theirs(verdict: V
     start = "".join(f"(head, rank=0, pid=3411) [rank{rank}]: ready\n" for rank in range(4))
     told = verdict({"run.log": start + error})
     assert (told.initiating.ranks, told.initiating.hosts) == ([6], ["10.0.0.5"])
+
+
+LOST_STORAGE = (
+    "Mar 13 13:06:30 h0 kernel: Lustre: proj-OST0012-osc-ffff9c1b: Connection to proj-OST0012 (at 10.33.0.18@o2ib) was lost; "
+    "in progress operations using this service will wait for recovery to complete\n"
+)
+
+
+def test_storage_that_came_back_after_all_had_given_up_was_still_why(verdict: Verdict) -> None:
+    gave_up = (
+        "[rank{0}]:[E0313 13:36:00.000000 ProcessGroupNCCL.cpp:607]" + WAITED.split("ProcessGroupNCCL.cpp:563]")[1]
+    )
+    logs = {
+        f"rank{rank}.log": f"rank {rank} of 4 on h{rank // 2}\n"
+        + ("saving checkpoint to /lustre/ck/it40\n" if rank == 0 else gave_up.format(rank, 77, "ALLREDUCE"))
+        for rank in range(4)
+    }
+    back = "Mar 13 13:48:10 h0 kernel: Lustre: proj-OST0012-osc-ffff9c1b: Connection restored to 10.33.0.18@o2ib (at 10.33.0.18@o2ib)\n"
+    told = verdict({"h0.messages": LOST_STORAGE + back, **logs})
+    assert (told.cause.id, told.initiating.ranks) == ("storage-io-error", [0])
+    soon = back.replace("13:48:10", "13:06:41")
+    assert verdict({"h0.messages": LOST_STORAGE + soon, **logs}).cause.id == "slow-checkpoint"
