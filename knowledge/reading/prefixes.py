@@ -29,7 +29,7 @@ _RAY = re.compile(
 )
 _SKYPILOT = re.compile(r"^\([\w.-]{1,63}, rank=\d+, pid=\d+(?:, ip=(?P<ip>[\d.]+))?\) ?")  # and the rank of a node
 _POD = re.compile(r"^\[pod/(?P<pod>[\w.-]+)/[\w.-]+\] ?")
-_GLOBAL = re.compile(r"^\[rank(?P<rank>\d+)\]:? ?(?=.)")
+_GLOBAL = re.compile(r"^\[rank(?P<rank>\d+)\](?::\[rank(?P=rank)\])*:? ?(?=.)")  # by PyTorch, and by whoever tells it again
 _LABEL = re.compile(r"^ *(?P<rank>\d{1,6})(?::(?!\d\d:\d\d)|[>|](?= )) ?")  # and no time of day
 _HYDRA = re.compile(r"^\[(?P<rank>\d{1,6})\] ")
 _BRACKETS = re.compile(r"^\[(?P<local>\d{1,6})\]: ?")

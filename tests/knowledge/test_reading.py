@@ -51,6 +51,7 @@ def test_a_progress_bar_is_many_lines() -> None:
     ("line", "rank", "local", "host", "rest"),
     [
         ("[rank3]: Traceback", 3, None, None, "Traceback"),
+        ("[rank3]:[rank3]:   File", 3, None, None, "  File"),
         (
             "[rank3]:[E1203 04:11:08.95 ProcessGroupNCCL.cpp:1595] x",
             3,
