@@ -260,10 +260,14 @@ class CaseView:
             found.rank for found in self.exits.values() if found.local_rank == local and found.rank is not None
         }
         candidates |= {process.rank for process in self.case.processes.values() if process.local_rank == local}
-        if not candidates and len(self.hosts) <= 1:
+        if not candidates and len({*self.hosts, *self._hosts_of_logs}) <= 1:
             return local
         blameless = {rank for rank in candidates if not self.suffered(rank)}
         return next(iter(blameless)) if len(blameless) == 1 else None
+
+    @cached_property
+    def _hosts_of_logs(self) -> set[str]:
+        return {source.host for source in self.case.sources if source.host and source.kind not in _LOCAL_KINDS}
 
     def suffered(self, rank: int) -> bool:
         """Whether a rank's own words tell of others' failure."""

@@ -66,6 +66,9 @@ _OWN = ("own_errors", "hardware", "named")
 _SKEW = 5.0
 """Seconds by which hosts' clocks may differ."""
 
+_MOMENT = 120.0
+"""Seconds within which a fault may have ended a rank that made its last step."""
+
 _UNSAID = 0.7
 """Most that such a cause is worth where the rank's own last words are lost."""
 
@@ -137,10 +140,24 @@ def _confirmed(view: CaseView, one: Hypothesis) -> list[Hypothesis]:
     deeper = [hit for hit in lines if hit.signature.cause in explaining and _near_host(view, hit, one)]
     peer = one.captures.get("peer")
     deeper += [hit for hit in view.case.hits if peer and hit.captures.get("peer") == peer and _adds(hit, explaining)]
+    deeper += [hit for hit in lines if one.cause in _VAGUE and one.signature is None and _met_by(view, hit, one.ranks)]
     deeper = [hit for hit in deeper if hit.signature.id not in consequences() and not _over(view, hit)]
     if not one.hosts and len({hit.place.host for hit in deeper}) > 1 and one.cause in _STALLS:
         return []  # several nodes wait for storage: nothing tells which of them held up the job
     return [_deeper(view, one, deeper[0])] if deeper else []
+
+
+def _met_by(view: CaseView, hit: Hit, ranks: Sequence[int]) -> bool:
+    """Whether the kernel tells of a fault in the program of the only rank in `ranks`: by its process, or at the job's end."""
+    if len(ranks) != 1 or load_causes()[hit.signature.cause].layer != "gpu" or view.rank_of_hit(hit) != ranks[0]:
+        return False
+    process = view.case.processes.get(ranks[0])
+    if process and process.pid and process.pid == hit.number("pid"):
+        return True
+    last, when = view.pulse.last.seconds if view.pulse.last else None, hit.place.seconds
+    return (
+        last is not None and when is not None and abs((last - when + 1800) % 3600 - 1800) < _MOMENT
+    )  # in any time zone
 
 
 def _over(view: CaseView, hit: Hit) -> bool:

@@ -60,6 +60,7 @@ _NO_HOST = re.compile(
 _NO_HOST_OUTPUT = re.compile(
     r"(?i)(?:slurm|out|err|output|stdout|stderr|train|training|launcher|agent|torchrun|mpi(?:run)?|srun|worker|pod|console|nohup)[-.]?\d*$"
 )
+_HOST_BEFORE_RANK = re.compile(r"^(?P<host>[A-Za-z][A-Za-z0-9-]*?\d)[-_.](?:global[-_]?)?rank[-_.]?\d")
 _LAST_PART = re.compile(r"(?<=\w)-\w{1,3}$")
 _NUMBER = re.compile(r"\d+")
 
@@ -150,6 +151,7 @@ def _place(sources: Sequence[Source], nodes: Collection[str]) -> None:
     """Give files their folder's name as host, where folders are hosts: one holds a kernel's log, is a node of the
     job's, or lies beside others that differ from it by numbers only.
     """
+    _place_by_names(sources)
     folders: dict[str, list[Source]] = {}
     for source in sources:
         above, slash, _ = source.name.rpartition("/")
@@ -168,6 +170,19 @@ def _place(sources: Sequence[Source], nodes: Collection[str]) -> None:
             for source in within:
                 if source.host is None:
                     source.host = source.folder_host = folder
+
+
+def _place_by_names(sources: Sequence[Source]) -> None:
+    """Give ranks' files the host before the rank in their names, where it is not the same for all: `n3-rank12.log`."""
+    told: dict[str, dict[str, list[Source]]] = {}
+    for source in sources:
+        found = _HOST_BEFORE_RANK.match(source.name.rpartition("/")[2]) if source.rank is not None else None
+        if found and source.host is None and may_be_host(found["host"]):
+            told.setdefault(_NUMBER.sub("#", found["host"]), {}).setdefault(found["host"], []).append(source)
+    for hosts in told.values():
+        for host, named in hosts.items() if len(hosts) > 1 else ():
+            for source in named:
+                source.host = host
 
 
 def _of_one_host(source: Source) -> bool:
