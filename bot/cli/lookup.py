@@ -113,7 +113,7 @@ def _spoken(catalogue: Catalogue, text: str) -> Iterator[Hit]:
     """The entries that speak for lines of `text`, in the order of their first line."""
     block = text.encode("utf-8", "replace")[:MAX_TEXT] + b"\n"
     raws = block.split(b"\n")[:-1]
-    habits = learn_habits(clean(raw) for raw in raws[:400])
+    habits = learn_habits([clean(raw) for raw in raws[:400]])
     hits: dict[str, Hit] = {}
     for number, candidate in sorted(catalogue.scanner.candidates(block).items()):
         for piece in pieces(raws[number]):

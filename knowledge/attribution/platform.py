@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.view import CaseView
+from knowledge.causes import load_causes
 from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit
 from knowledge.reading.roster import KINDS_OF_RANKS
@@ -96,6 +97,18 @@ def placed_later(view: CaseView, hit: Hit) -> bool:
     return hit.place.host in got.get(hit.signature.cause, ())
 
 
+SCHEDULERS, OF_THE_JOB = "the scheduler's own words", "a line about the job as a whole"
+"""Reasons of what `propose` finds."""
+
+
+def _of_scheduler(hit: Hit) -> bool:
+    layer = load_causes()[hit.signature.cause].layer
+    return layer in ("scheduler", "kubernetes") or hit.place.source.kind in (
+        SourceKind.SCHEDULER,
+        SourceKind.KUBERNETES,
+    )
+
+
 def propose(view: CaseView) -> Iterator[Hypothesis]:
     """One hypothesis for each decision of the platform that the evidence shows."""
     stated = _STATES.get(state_of(view))
@@ -119,7 +132,7 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
             ranks = [rank for host in hosts for rank in view.ranks_on(host)]
         agrees = stated is not None and stated in (cause, _LEADS_TO.get(cause))
         yield Hypothesis(
-            cause=cause, score=0.97 if agrees else 0.9, reason="the scheduler's own words", ranks=ranks, hosts=hosts,
+            cause=cause, score=0.97 if agrees else 0.9, reason=SCHEDULERS if _of_scheduler(lead) else OF_THE_JOB, ranks=ranks, hosts=hosts,
             proofs=[Proof(hit.place, Role.ROOT, hit.signature.id) for hit in hits[:3]], signature=lead.signature,
             captures=lead.captures, failed=cause != "cancelled", whole_job=not ranks,
         )  # fmt: skip

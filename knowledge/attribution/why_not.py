@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from knowledge.attribution.clocks import SURE
 from knowledge.attribution.hypothesis import Hypothesis
 from knowledge.attribution.notation import compress
+from knowledge.attribution.platform import SCHEDULERS
 from knowledge.attribution.view import CaseView
 from knowledge.causes import load_causes
 from knowledge.reading.evidence import Place
@@ -83,7 +84,7 @@ def _speaks_for(best: Hypothesis) -> str:
     if best.kind == "hardware":
         return f"the log of {hosts or 'the node'} itself tells of {_title(best)}"
     if best.kind == "platform" and best.signature:
-        return f"the scheduler itself tells of {_title(best)}"
+        return f"{'the scheduler itself' if best.reason == SCHEDULERS else 'a line about the whole job'} tells of {_title(best)}"
     if best.kind == "named":
         return f"a line accuses {who}" if who else "lines tell who differs"
     if best.kind == "endings":
