@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from knowledge.attribution.hardware import of_a_stranger
+from knowledge.attribution.hardware import in_time, of_a_stranger
 from knowledge.attribution.hypothesis import Hypothesis, Proof
 from knowledge.attribution.platform import placed_later
 from knowledge.attribution.strangers import busy_stranger
@@ -14,6 +14,9 @@ from knowledge.diagnosis import Role
 from knowledge.reading.evidence import Hit
 from knowledge.reading.roster import KINDS_OF_RANKS
 from knowledge.signature import SignatureRole
+
+TOLD_BY_OTHERS = ("killed-unknown", "actor-died", "native-abort")
+"""Causes by which a parent, the shell or Ray tells of a process that ended without a word to them."""
 
 _WAITERS = (
     "peer-lost",
@@ -62,6 +65,7 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
         and hit.place.attempt == view.attempt
         and hit.signature.role in (SignatureRole.ROOT, SignatureRole.CASCADE)
         and not view.survived(hit.place)
+        and in_time(view, hit)
         and not of_a_stranger(view, hit)
         and not placed_later(view, hit)
     ]
@@ -85,7 +89,8 @@ def _of_nobody(view: CaseView) -> Iterator[Hypothesis]:
             signature=same[0].signature, captures=same[0].captures, whole_job=True,
             missing=["Which rank or host these lines belong to: one log file a rank, or `srun --label`, or NCCL_DEBUG=INFO from the start."],
         )  # fmt: skip
-        return
+        if cause not in TOLD_BY_OTHERS:
+            return
 
 
 def _beside_others(view: CaseView, hit: Hit) -> bool:

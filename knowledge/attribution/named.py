@@ -38,6 +38,8 @@ def propose(view: CaseView) -> Iterator[Hypothesis]:
     everyone = _each_named(view, by_ranks)
     for ranks, hits in by_ranks.items():
         lead = hits[0]
+        if any(set(ranks) < set(more) and said[0].signature is lead.signature for more, said in by_ranks.items()):
+            continue  # the same message lists them among others
         cause, signature, traceback, named = lead.signature.cause, lead.signature, None, list(ranks)
         proofs = [Proof(hit.place, Role.ROOT, hit.signature.id) for hit in hits[:2]]
         score = 0.86

@@ -69,6 +69,9 @@ _SKEW = 5.0
 _MOMENT = 120.0
 """Seconds within which a fault may have ended a rank that made its last step."""
 
+_STARTED = 0.4
+"""Most that a launch that failed is worth in a job that made steps."""
+
 _UNSAID = 0.7
 """Most that such a cause is worth where the rank's own last words are lost."""
 
@@ -109,7 +112,10 @@ def _proposed(view: CaseView, rule: Callable[[CaseView], Iterator[Hypothesis]]) 
 
 
 def _doubt(view: CaseView, one: Hypothesis) -> None:
-    """Lower the score of what only says how ranks ended, where the words in which they may have said why are lost."""
+    """Lower the score of what only says how ranks ended, where the words in which they may have said why are lost, and of
+    what says that they did not start, where they had."""
+    if one.cause == "launch-failed" and view.pulse.count:
+        one.score = min(one.score, _STARTED)
     if one.cause not in _VAGUE or one.cause == "missing-rank" or one.traceback is not None:
         return
     lost = [rank for rank in one.ranks if rank in view.gaps.unheard]
@@ -126,7 +132,9 @@ def _confirmed(view: CaseView, one: Hypothesis) -> list[Hypothesis]:
     lines = [
         hit
         for hit in view.case.hits
-        if hit.signature.role is SignatureRole.CONFIRMATION and hit.place.source.kind in _NODE_KINDS
+        if hit.signature.role is SignatureRole.CONFIRMATION
+        and hit.place.source.kind in _NODE_KINDS
+        and hardware.in_time(view, hit)
     ]
     same = [hit for hit in lines if hit.signature.cause == one.cause]
     hosts = list(dict.fromkeys(hit.place.host for hit in same if hit.place.host))
@@ -287,6 +295,13 @@ def _explains(view: CaseView, other: Hypothesis, one: Hypothesis) -> bool:
     near = together or not one.hosts or not other.hosts or _unplaced(view, other)
     if one.signature and other.cause in one.signature.explained_by:
         return near
+    if (
+        one.cause in loose.TOLD_BY_OTHERS
+        and not one.ranks
+        and other.cause == "collective-timeout"
+        and _after(one, other)
+    ):
+        return True  # a rank whose time is up aborts, and whoever watches it says only that it is gone
     if one.cause == "terminated" and other.kind in _OWN and other.cause not in _VAGUE and other.score >= 0.5:
         return not _after(other, one)  # whoever starts the ranks stops them where one fails, on whatever host
     if one.cause == "silent-exit" and one.kind == "endings" and other.kind == "own_errors" and not other.ranks:

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import count
 
 from knowledge.reading.syslog import split_job_line
 from knowledge.reading.wrapped import unwrap
@@ -25,11 +26,13 @@ _MPIRUN_BARE = re.compile(r"^\[(?:\d+,(?=\d+\])|(?=\d+\]<))(?P<rank>\d+)\](?:<st
 _ROLE = re.compile(r"^\[(?:default|[a-z_]*worker|trainer)(?P<local>\d+)\]: ?")
 _ANY_ROLE = re.compile(r"^\[(?P<role>(?!rank\d)[A-Za-z][A-Za-z_-]{0,24})(?P<local>\d{1,3})\]: ?")  # torchrun --role gpu
 _RAY = re.compile(
-    r"^\((?P<actor>[A-Za-z_][\w.:]*)(?: rank=(?P<rank>\d+))?,? ?pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\d.]+))?\) ?"
+    r"^\((?P<actor>[A-Za-z_][\w.:]*)(?:\([\w./:-]{1,80}\)| [A-Z]{2,3}\d+)?(?: rank=(?P<rank>\d+))?,? ?pid=(?P<pid>\d+)(?:, ip=(?P<ip>[\d.]+))?\) ?"
 )
 _SKYPILOT = re.compile(r"^\([\w.-]{1,63}, rank=\d+, pid=\d+(?:, ip=(?P<ip>[\d.]+))?\) ?")  # and the rank of a node
 _POD = re.compile(r"^\[pod/(?P<pod>[\w.-]+)/[\w.-]+\] ?")
-_GLOBAL = re.compile(r"^\[rank(?P<rank>\d+)\](?::\[rank(?P=rank)\])*:? ?(?=.)")  # by PyTorch, and by whoever tells it again
+_GLOBAL = re.compile(
+    r"^\[rank(?P<rank>\d+)\](?::\[rank(?P=rank)\])*:? ?(?=.)"
+)  # by PyTorch, and by whoever tells it again
 _LABEL = re.compile(r"^ *(?P<rank>\d{1,6})(?::(?!\d\d:\d\d)|[>|](?= )) ?")  # and no time of day
 _HYDRA = re.compile(r"^\[(?P<rank>\d{1,6})\] ")
 _BRACKETS = re.compile(r"^\[(?P<local>\d{1,6})\]: ?")
@@ -48,7 +51,7 @@ _RECORD = re.compile(
 )
 """How a site's own logger calls a rank at the head of its records, in ways that no other reader of lines knows."""
 _BEGINS_RECORD = re.compile(r"^[\[(<+]?\d|^[\[(<](?!rank\d)|^(?:DEBUG|INFO|WARN|ERROR|[DIWE]\d{4} )")
-_FEW = 24  # lines of a file by which it is judged whether its site has ways of its own
+_FEW = 12  # lines of a file by which it is judged whether its site has ways of its own
 _HEAD = 80  # characters of a record in which its rank stands
 _HOST = re.compile(r"^(?P<host>[A-Za-z][A-Za-z0-9.-]{1,62}|\d{1,3}(?:\.\d{1,3}){3}): ")
 _COLUMN = re.compile(
@@ -144,10 +147,10 @@ def _own_habits(lines: Sequence[str]) -> tuple[bool, bool, str]:
 
     A few lines tell whether there is anything of the kind.
     """
-    few = [line for line in lines[:: 1 + len(lines) // _FEW] if line and not line.isspace()]
+    few = _some(lines)
     begun = [line for line in few if line[0] in "[(<+" or line[0].isdigit() or line[0] in "DIWE"]
-    clock = sum(_TIMED.match(line) is not None for line in begun) >= max(3, len(few) * 9 // 10)
-    tag = sum(_TAG.match(line) is not None for line in begun) >= max(3, len(few) * 8 // 10)
+    clock = _most(_TIMED, begun, few, 0.9) and _most(_TIMED, lines, lines, 0.9)  # the few may be of one logger alone
+    tag = _most(_TAG, begun, few, 0.8) and _most(_TAG, lines, lines, 0.8)
     if not any(_RECORD.search(line, 0, _HEAD) for line in begun):
         return clock, tag, ""
     records = [line for line in lines if _BEGINS_RECORD.match(line)]
@@ -159,9 +162,21 @@ def _own_habits(lines: Sequence[str]) -> tuple[bool, bool, str]:
     return clock, tag, next(usual, "")
 
 
+def _some(lines: Sequence[str]) -> list[str]:
+    """A few lines from all over a file, not always of the same of several loggers that take turns."""
+    stride = next(stride for stride in count(1 + len(lines) // _FEW) if stride % 2 and stride % 3)
+    return [line for line in lines[::stride] if line and not line.isspace()]
+
+
+def _most(form: re.Pattern[str], lines: Sequence[str], of: Sequence[str], share: float) -> bool:
+    """Whether as many `lines` have a form as are a share of those that are not blank among `of`, three at least."""
+    total = sum(bool(line) and not line.isspace() for line in of)
+    return sum(form.match(line) is not None for line in lines) >= max(3, int(total * share))
+
+
 def _roles(lines: Sequence[str]) -> str:
     """The role before the local ranks in front of many lines, which begin with 0 and have no gap."""
-    few = [line for line in lines[:: 1 + len(lines) // _FEW] if line and not line.isspace()]
+    few = _some(lines)
     if 4 * sum(_ANY_ROLE.match(line) is not None for line in few) <= len(few):
         return ""
     told: dict[str, set[int]] = {}

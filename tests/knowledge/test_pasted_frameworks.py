@@ -62,3 +62,41 @@ def test_a_worker_of_ray_that_crashed_is_named_by_its_place_in_the_pool(verdict:
     )
     said = verdict({"out.log": log})
     assert (said.cause.id, said.initiating.ranks) == ("native-abort", [5])
+
+
+VANISHED = (
+    "(raylet) A worker died or was killed while executing a task by an unexpected system error. To troubleshoot the problem, "
+    "check the logs for the dead worker. RayTask ID: ff Worker ID: 39 Node ID: 1f Worker IP address: 10.0.0.83 "
+    "Worker port: 10005 Worker PID: 829 Worker exit type: SYSTEM_ERROR\n"
+)
+
+
+def test_a_process_that_vanished_after_time_was_up_only_gave_up(verdict: Verdict) -> None:
+    assert verdict({"out.log": TIMED_OUT.format(1) + VANISHED}).cause.id == "collective-timeout"
+    assert verdict({"out.log": TIMED_OUT.format(1) + "Aborted (core dumped)\n"}).cause.id == "collective-timeout"
+    assert verdict({"out.log": VANISHED + TIMED_OUT.format(1)}).cause.id == "killed-unknown"
+
+
+def test_a_checkpoint_that_fits_no_rank_is_not_the_fault_of_who_printed_it(verdict: Verdict) -> None:
+    missing = (
+        '{0}  File "/opt/torch/distributed/checkpoint/default_planner.py", line 371, in create_default_local_load_plan\n'
+        "{0}RuntimeError: Missing key in checkpoint state_dict: optimizer.state.0.step.\n"
+    ).format("[rank0]: ")
+    log = "[rank0]: torch.distributed.checkpoint.api.CheckpointException: CheckpointException ranks:dict_keys([0, 1])\n"
+    for rank in (0, 1):
+        log += f"[rank0]: Traceback (most recent call last): (RANK {rank})\n{missing}"
+    said = verdict({"out.log": log})
+    assert (said.cause.id, said.initiating.ranks) == ("config-mismatch", [])
+
+
+def test_megatron_names_the_rank_of_a_value_that_is_no_number_also_outside_of_an_iteration(verdict: Verdict) -> None:
+    nan = "RuntimeError: Rank 5, node pod-a, device 5, iteration -1: Unexpected result nan (message='found NaN in local grad norm')\n"
+    said = verdict({"out.log": "Traceback (most recent call last):\n" + nan})
+    assert (said.cause.id, said.initiating.ranks, said.initiating.hosts) == ("loss-not-finite", [5], ["pod-a"])
+
+
+def test_an_actor_with_a_number_in_its_name_stands_in_front_of_its_lines(verdict: Verdict) -> None:
+    lines = ["Traceback (most recent call last):", '  File "/z/a.py", line 9, in go', "    go()", "ValueError: odd"]
+    for head in ("(ActorWorker(actor_train-1) pid=18, ip=10.0.0.82) ", "(VllmWorker TP1 pid=18) "):
+        said = verdict({"out.log": "".join(f"{head}{line}\n" for line in lines)})
+        assert "raised ValueError: odd" in said.cause.summary
