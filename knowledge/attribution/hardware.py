@@ -16,6 +16,7 @@ from knowledge.tables.xids import consequences
 _KINDS = (SourceKind.KERNEL, SourceKind.NODE)
 _BEFORE_START = 3600.0  # seconds before the job's start from which a node's state still matters
 _AFTER_END = 900.0
+_ZONES = 14 * 3600.0  # seconds by which readings may differ whose lines do not tell their zone
 _SOON = 60.0  # seconds within which a step's report may have been on its way when a fault began
 _OURS = re.compile(r"(?i)python|^pt_|torch|^ray|train|deepspeed|mpi|^java|worker|slurmstepd")
 """Names that processes of a job have, its loaders and launchers too."""
@@ -183,6 +184,7 @@ def in_time(view: CaseView, hit: Hit) -> bool:
         return True
     if hit.place.time and not hit.place.time.dated and not job.started_at:
         return True
-    if job.started_at and when < job.started_at.timestamp() - _BEFORE_START - 14 * 3600:
+    unsure = 0.0 if hit.place.time and hit.place.time.zoned else _ZONES
+    if job.started_at and when < job.started_at.timestamp() - _BEFORE_START - unsure:
         return False
-    return not (job.ended_at and when > job.ended_at.timestamp() + _AFTER_END + 14 * 3600)
+    return not (job.ended_at and when > job.ended_at.timestamp() + _AFTER_END + unsure)

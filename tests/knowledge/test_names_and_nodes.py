@@ -58,3 +58,33 @@ def test_a_local_rank_is_no_rank_where_logs_are_of_several_hosts(verdict: Verdic
     )
     logs = {f"swan{node}/node.log": f"node {node} starts\n" + (failed if node == 2 else "") for node in range(4)}
     assert verdict(logs).initiating.ranks == []
+
+
+WAITED = (
+    "[rank{0}]:[E801 12:15:00.000000000 ProcessGroupNCCL.cpp:685] [Rank {0}] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=99, OpType=ALLREDUCE, NumelIn=55, NumelOut=55, Timeout(ms)=600000) ran for 600001 milliseconds before timing out.\n"
+)
+GONE = "2025-08-01T{0}+00:00 teal1 kernel: NVRM: Xid (PCI:0000:27:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.\n"
+
+
+@pytest.mark.parametrize(("when", "cause"), [("06:51:00", "collective-timeout"), ("12:04:58", "gpu-lost")])
+def test_a_fault_long_before_the_job_is_not_the_jobs_where_the_zone_is_told(
+    verdict: Verdict, when: str, cause: str
+) -> None:
+    logs = {
+        f"rank{rank}.log": f"rank {rank} of 8 on teal{rank // 4}\n" + STEPS + WAITED.format(rank) for rank in range(8)
+    }
+    told = verdict(
+        {"journal-teal1.log": GONE.format(when), **logs},
+        state="FAILED", nodes=["teal0", "teal1"], world_size=8, ranks_per_node=4, started_at="2025-08-01T11:59:40Z",
+        ended_at="2025-08-01T12:15:10Z",
+    )  # fmt: skip
+    assert told.cause.id == cause
+
+
+def test_what_made_steps_was_started(verdict: Verdict) -> None:
+    steps = "".join(f"kiwi{step % 4}: step {step} loss 0.5\n" for step in range(40))
+    ssh = "kiwi2: Connection to kiwi2 closed by remote host.\npdsh@head: kiwi2: ssh exited with exit code 255\n"
+    told = verdict({"pdsh.log": steps + ssh})
+    assert (told.cause.id, told.initiating.hosts) == ("peer-lost", ["kiwi2"])
+    assert verdict({"pdsh.log": "pdsh@head: kiwi2: ssh exited with exit code 255\n"}).cause.id == "launch-failed"
