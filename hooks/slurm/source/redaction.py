@@ -12,6 +12,7 @@ from hooks.slurm.source.trimming import CONTEXT
 _COLOUR = re.compile(rb"\x1b\[[0-?]{0,40}[ -/]{0,4}[@-~]")
 _UNSEEN = bytes(byte for byte in range(128) if (byte < 32 and byte not in b"\t\n\r") or byte == 127)
 _NULS_FOR_UNSEEN = bytes(0 if byte in _UNSEEN else byte for byte in range(256))
+_PLACEHOLDER = re.compile(rb"\[redacted:[a-z][a-z0-9-]{0,40}:[0-9a-f]{4}\]")
 _STUCK = re.compile(rb"(\[redacted:[a-z][a-z0-9-]{0,40}:[0-9a-f]{4}\])(?:\x00{1,8}[^\s\"',;&|<>\x00]{1,512}){1,64}")
 _ABOVE = (b"pass", b"pwd", b"secret", b"token", b"credential", b"_auth", b"key")
 _NAME_AT_END = re.compile(
@@ -242,7 +243,8 @@ class Redaction:
         group = found.lastgroup or 0
         secret, whole, start = found.group(group), found.group(0), found.start(group)
         mark = found.string.rfind(b"[redacted:", max(0, start - 40), start)
-        if secret.startswith(b"[redacted:") or (mark >= 0 and b"]" not in found.string[mark:start]):
+        placed = _PLACEHOLDER.match(found.string, mark) if mark >= 0 else None
+        if secret.startswith(b"[redacted:") or (placed and placed.end() > start):
             return whole  # a placeholder, or what it says of its kind
         if kind == "email" and (secret.lower().endswith(_PLAIN_HOSTS) or secret.split(b"@")[0].lower() in _NOBODY):
             return whole  # root@gpu-n17.example.com names a host, which a diagnosis needs
