@@ -14,6 +14,7 @@ _LOGIN = re.compile(
     r"\b(?:docker|podman|nerdctl|buildah|skopeo|crane|oras|helm|az|oc|argocd|enroot|singularity|apptainer)\b[^;|]*\blogin\b[^;|]*$"
 )
 _CLIENTS = re.compile(r"\b(?:mysql|mysqldump|mysqladmin|mariadb|mariadb-dump)\b[^;|]*$")
+_LDAP = re.compile(r"\bldap[a-z]{2,12}\b[^;|]*$")
 _REDIS = re.compile(r"\bredis-cli\b[^;|]*$")
 _FAR = 400  # characters between a command and its argument
 
@@ -33,6 +34,10 @@ def _of_login(found: re.Match[str]) -> bool:
 
 def _of_client(found: re.Match[str]) -> bool:
     return _CLIENTS.search(_before(found)) is not None
+
+
+def _of_ldap(found: re.Match[str]) -> bool:
+    return _LDAP.search(_before(found)) is not None
 
 
 def _of_redis(found: re.Match[str]) -> bool:
@@ -56,6 +61,12 @@ COMMANDS: tuple[Rule, ...] = (
         ("mysql", "mariadb"),
         re.compile(rf"(?<![\w-])-p{_ARGUMENT.replace('{3,}', '{1,}')}", re.ASCII),
         _of_client,
+    ),
+    Rule("password", ("ldap",), re.compile(rf"(?<![\w-])-w{_BETWEEN}{_ARGUMENT}", re.ASCII), _of_ldap),
+    Rule(
+        "password",
+        ("smbclient", "smbget", "rpcclient"),
+        re.compile(rf"(?<![\w-])-U{_BETWEEN}?[\"']?[^\s\"'%]{{1,64}}%(?P<s>[^\s\"'<>|;&]{{1,256}}+)", re.ASCII),
     ),
     Rule("password", ("redis-cli",), re.compile(rf"(?<![\w-])-a{_BETWEEN}{_ARGUMENT}", re.ASCII), _of_redis),
 )

@@ -9,8 +9,9 @@ from knowledge.redaction.commands import COMMANDS
 from knowledge.redaction.names import ASSIGNMENTS
 from knowledge.redaction.shapes import EMAIL, SHAPES
 from knowledge.redaction.suspects import end_of_line, find_suspects
+from knowledge.redaction.told import TOLD
 
-_RULES = (*SHAPES, *COMMANDS, ASSIGNMENTS, EMAIL)
+_RULES = (*SHAPES, *COMMANDS, ASSIGNMENTS, *TOLD, EMAIL)
 _LINE_END = re.compile(r"([\r\n])")  # progress bars overwrite with \r, so that ends a line too
 _LINE_END_OF_BYTES = re.compile(rb"([\r\n])")
 _COLOUR = re.compile(rb"\x1b\[[0-?]{0,40}[ -/]{0,4}[@-~]")

@@ -9,7 +9,8 @@ from knowledge.redaction.rule import Rule
 
 TELLING_NAME = (
     r"pass(?:word|wd|phrase|code)|pwd|secret|token|credentials?|_auth"
-    r"|(?:api|access|private|account|signing|subscription|license|wandb|ssh|hmac|secret)[ _-]?key(?:[_-]?id)?"
+    r"|(?:api|access|private|account|signing|subscription|license|wandb|ssh|hmac|secret|master|encryption|fernet|functions|s3)"
+    r"[ _-]?key(?:[_-]?id)?"
 )
 _NAME = re.compile(
     rf"(?P<name>{TELLING_NAME}|(?-i:(?<=[A-Z0-9_])PASS(?==)))"
@@ -28,14 +29,18 @@ QUOTED = {
     '\\"': re.compile(r'[^"\\]*+'),
     "\\'": re.compile(r"[^'\\]*+"),
 }
-_OPENING = re.compile(r"\\{0,8}[\"']")  # JSON inside JSON doubles its backslashes
+_OPENING = re.compile(  # JSON inside JSON doubles its backslashes; Python says b'…', ['…'], SecretStr('…')
+    r"(?:[\[(]|[A-Za-z_][\w.]{0,40}\()?(?:[bBuUrR]{1,2}(?=[\"']))?\\{0,8}[\"']", re.ASCII
+)
+_WORDS_OF_KUBERNETES = re.compile(r"[\"'][ \t]+:")  # `volume "hf-token" : secret "hf" not found`
 # A comma or its like ends the value only where something new begins after it.
 _UNQUOTED = re.compile(
     r"(?:[^\s\"',;&|<>\x00-\x1f]|[,;&](?!\s|[\"']|[\w.-]{1,64}[\"']?[=:]|$))++",
     re.ASCII,
 )
 _NOTHING = re.compile(
-    r"(?:none|null|nil|true|false|undefined|unset|\*+|x{3,}|\.\.\.|\$\{?\w*\}?|<[^>]*>|%s|\{\w*\})?", re.IGNORECASE
+    r"(?:none|null|nil|true|false|undefined|unset|\*+|x{3,}|\.\.\.|\$\{?\w*\}?|<[^>]*>|%s|\{\w*\}|[\[{(]+)?",
+    re.IGNORECASE,
 )
 _NEXT_NAME = re.compile(r"[A-Za-z_][\w.-]{0,64}=", re.ASCII)  # `password= user=…`: the value is empty
 _NUMBER = re.compile(r"[-+]?\d[\d_,]*(?:\.\d*)?(?:e[-+]?\d+)?\s?(?:[kmgtb]|ms|us|ns|s|gb|mb|kb|%)?", re.IGNORECASE)
@@ -105,6 +110,8 @@ def is_secret(name: str, prefix: str, separator: str, value: str) -> bool:
         return False  # FORWARD_PASS=3
     if name == "pwd" and value.startswith(("/", "~", ".")):
         return False  # a shell's working directory
+    if name.startswith("credential") and ":" in separator and value.isalpha() and value.islower():
+        return False  # job_credential: expired
     return name not in ("token", "credential", "credentials") or _is_access_token(prefix, separator, value)
 
 
@@ -132,7 +139,7 @@ def _secret_value(line: str, found: re.Match[str], prefix: str) -> tuple[int, in
     opening = _OPENING.match(line, start)
     if opening:
         start = opening.end()
-        body = QUOTED[opening[0][-2:]].match(line, start)
+        body = QUOTED[opening[0][-2:] if opening[0][-2:] in QUOTED else opening[0][-1]].match(line, start)
         end = body.end() if body else start
     else:
         body = _UNQUOTED.match(line, start)
@@ -145,6 +152,8 @@ def _secret_value(line: str, found: re.Match[str], prefix: str) -> tuple[int, in
         if PLACEHOLDER.fullmatch(kept + "]"):
             return None
         value, end = kept, start + len(kept)
+        if _WORDS_OF_KUBERNETES.match(separator) and value.isalpha() and value.islower():
+            return None
     return (start, end) if is_secret(name, prefix, separator, value) else None
 
 

@@ -101,14 +101,43 @@ SHAPES: tuple[Rule, ...] = (
         "service-token",
         (
             *("dapi", "hvs.", "hvb.", "dckr_pat_", "glsa_", "glc_", "tskey-", "gsk_", "xai-", "pplx-", "r8_"),
-            *("dop_v1_", "tgp_v1_", "ntn_", "lin_api_", "sntrys_", "atatt", "kgat_"),
+            *("dop_v1_", "tgp_v1_", "ntn_", "lin_api_", "sntrys_", "atatt", "atctt", "kgat_"),
+            *(
+                "rk_live_",
+                "rk_test_",
+                "whsec_",
+                "shpat_",
+                "pul-",
+                "pmak-",
+                "nrak-",
+                "sbp_",
+                "figd_",
+                "nfp_",
+                "rubygems_",
+            ),
         ),
         _token(
             r"(?:dapi(?=[0-9a-f]{32})|hv[sb]\.|dckr_pat_|gls?[ac]_|tskey-[a-z]{1,10}-|gsk_|xai-|pplx-|r8_|dop_v1_"
-            r"|tgp_v1_|ntn_|lin_api_|sntrys_|ATATT|KGAT_)",
+            r"|tgp_v1_|ntn_|lin_api_|sntrys_|AT[AC]TT|KGAT_|rk_(?:live|test)_|whsec_|shpat_|pul-(?=[0-9a-f]{40})|PMAK-"
+            r"|NRAK-|sbp_|figd_|nfp_|rubygems_)",
             r"[A-Za-z0-9_=.-]{20,}+",
         ),
         _has_digit_or_capital,
+    ),
+    Rule("cloud-key", ("ltai", "akid"), _token("(?:LTAI|AKID)", r"[A-Za-z0-9]{16,40}(?![A-Za-z0-9])"), _mixed),
+    Rule("mail-key", ("sg.",), _token(r"SG\.", r"[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{32,64}")),
+    Rule(
+        "chat-token", (":aa",), re.compile(r"(?:\b|bot)\d{8,10}:(?P<s>AA[A-Za-z0-9_-]{33})(?![A-Za-z0-9_-])", re.ASCII)
+    ),
+    Rule(
+        "chat-token",
+        ("discord",),
+        re.compile(r"(?<![A-Za-z0-9_.-])(?P<s>[MNO][A-Za-z0-9_-]{23,27}\.[A-Za-z0-9_-]{6}\.[A-Za-z0-9_-]{27,40}+)"),
+    ),
+    Rule(
+        "service-token",
+        (".atlasv1.",),
+        re.compile(r"(?<![A-Za-z0-9])(?P<s>[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_=-]{60,80})"),
     ),
     Rule("munge-credential", ("munge:",), re.compile(r"MUNGE:(?P<s>[A-Za-z0-9+/=]{16,}+)")),
     Rule(
@@ -153,7 +182,7 @@ SHAPES: tuple[Rule, ...] = (
         "signature",
         ("sig", "x-amz", "x-goog"),
         re.compile(
-            r"[?&;](?:sig|(?:x-amz|x-goog)-(?:signature|credential|security-token))=(?P<s>[^\s&\"'<>]{8,}+)",
+            r"[?&;](?:sig|signature|(?:x-amz|x-goog)-(?:signature|credential|security-token))=(?P<s>[^\s&\"'<>]{8,}+)",
             re.IGNORECASE,
         ),
     ),
