@@ -103,7 +103,7 @@ ENDINGS = {
     "requeued": Ending(
         "#!/bin/bash\n" + AGAIN % "echo AssertionError: second try; exit 4",
         act=when_running(requeue),
-        incidents=(says("silent-exit", attempt=1),),
+        incidents=(says("app-exception", attempt=1, words=("AssertionError",)),),
         hooks=("epilog", "epilog_slurmctld", "jobcomp") * 2,
     ),
     "requeued-and-long": Ending(
@@ -111,7 +111,7 @@ ENDINGS = {
         BOTH,
         ("-n2",),
         act=when_running(requeue),
-        incidents=(says("silent-exit", attempt=1),),
+        incidents=(says("app-exception", attempt=1, words=("AssertionError",)),),
         hooks=("epilog", "epilog", "epilog_slurmctld", "jobcomp") * 2,
     ),
     "no-output-folder": Ending(
