@@ -18,10 +18,10 @@ from pydantic import (
     ConfigDict,
     Field,
     PlainValidator,
-    StringConstraints,
     ValidationError,
 )
 
+from hooks.slurm.source.words import hosts
 from knowledge.job import JobFacts
 
 MOST_ALERTS = 1000
@@ -44,6 +44,9 @@ _NAMES = {
     "world_size": "world_size ntasks",
     "nodes": "nodes node host hostname",
 }
+_MAYBE_COUNTS = ("retry",)
+"""Names that as often say whether, and then are no number."""
+_MOST_NODES = 10_000
 _SIGNALS = {each.name: each.value for each in signal.Signals}
 _SIGNALS |= {name.removeprefix("SIG"): number for name, number in _SIGNALS.items()}
 _TEXTS = ("summary", "message", "description", "logs", "log")
@@ -65,6 +68,12 @@ def _in_utc(given: datetime) -> datetime:
         return given.replace(tzinfo=UTC)
 
 
+def _usable(fingerprint: Any) -> str:
+    """The fingerprint, where it can be part of a name; "" else, for the labels name the alert as well."""
+    told = str(fingerprint) if isinstance(fingerprint, str | int) else ""
+    return told if re.fullmatch(r"[0-9a-zA-Z_-]{0,64}", told) else ""
+
+
 _Words = Annotated[dict[str, str], BeforeValidator(_lowered)]
 
 
@@ -77,7 +86,12 @@ class Alert(BaseModel):
     labels: _Words
     annotations: _Words = Field(default_factory=dict)
     starts_at: Annotated[AwareDatetime, AfterValidator(_in_utc)] = Field(alias="startsAt")
-    fingerprint: Annotated[str, StringConstraints(pattern=r"^[0-9a-zA-Z_-]{0,64}$")] = ""
+    fingerprint: Annotated[str, BeforeValidator(_usable)] = ""
+
+    @property
+    def resolved(self) -> bool:
+        """Whether it tells of a failure no more."""
+        return self.status == "resolved"
 
     @property
     def named(self) -> str:
@@ -92,16 +106,20 @@ class Alert(BaseModel):
 
     def told(self, fact: str) -> str:
         """What the labels or, failing that, the annotations say, or ""."""
-        words = [each.get(name, "") for each in (self.labels, self.annotations) for name in _NAMES[fact].split()]
-        return next(filter(None, words), "")
+        words = [
+            (name, each.get(name, "")) for each in (self.labels, self.annotations) for name in _NAMES[fact].split()
+        ]
+        meant = (word for name, word in words if name not in _MAYBE_COUNTS or re.fullmatch(r"[0-9]+", word))
+        return next(filter(None, meant), "")
 
 
 @dataclass(frozen=True, slots=True)
 class Malformed:
-    """What stands among the alerts and is none; its fingerprint is empty where that is what is wrong."""
+    """What stands among the alerts and is none."""
 
     named: str
     why: str
+    resolved: bool
 
 
 def _each(given: Any) -> Alert | Malformed:
@@ -111,8 +129,8 @@ def _each(given: Any) -> Alert | Malformed:
     except ValidationError as error:
         wrong = {".".join(map(str, each["loc"])): each["msg"] for each in error.errors()[:5]}
         why = "; ".join(f"{where[:80]}: {said}" if where else said for where, said in wrong.items())
-        named = given.get("fingerprint") if isinstance(given, Mapping) and "fingerprint" not in wrong else ""
-        return Malformed(str(named or "")[:64], why[:500])
+        told = given if isinstance(given, Mapping) else {}
+        return Malformed(_usable(told.get("fingerprint")), why[:500], resolved=told.get("status") == "resolved")
 
 
 class Notification(BaseModel):
@@ -152,7 +170,7 @@ class Failure:
         if len(job_id) > 200 or not job_id.isprintable():
             raise UnfitAlertError("its label job_id must have at most 200 printable characters")
         known: dict[str, Any] = {fact: alert.told(fact) or None for fact in _NAMES}
-        known["nodes"] = [node for node in re.split(r"[\s,]+", alert.told("nodes")) if node]
+        known["nodes"] = hosts(re.sub(r"\s+", ",", alert.told("nodes")), _MOST_NODES)
         known["state"] = known["state"] or "FAILED"
         known["reason"] = known["reason"] or alert.labels.get("alertname")
         known["ended_at"] = alert.starts_at

@@ -211,10 +211,10 @@ class Intake:
         self, cluster_id: int, place: int, alert: alertmanager.Alert | alertmanager.Malformed
     ) -> str | None:
         """Take one alert; None where it is resolved. Raises UnfitAlertError where it makes no incident."""
+        if alert.resolved:
+            return None
         if isinstance(alert, alertmanager.Malformed):
             raise alertmanager.UnfitAlertError(alert.why)
-        if alert.status == "resolved":
-            return None
         if place >= alertmanager.MOST_ALERTS:
             raise alertmanager.UnfitAlertError(
                 f"it stands behind {alertmanager.MOST_ALERTS} others: set max_alerts, or group alerts by job"

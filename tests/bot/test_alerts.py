@@ -167,8 +167,33 @@ async def test_an_alert_without_a_fingerprint_is_known_by_its_labels(client: Cli
     assert await told(client, alert({"user": "bob", "job_id": job}, fingerprint="")) == first
 
 
-async def test_what_is_resolved_is_passed_over(client: Client, job: str) -> None:
-    assert await told(client, alert({"job_id": job}, status="resolved")) == []
+@pytest.mark.parametrize("odd", ["a/b", "x" * 65, 7.5, None, ["f00d"]])
+async def test_a_fingerprint_that_is_none_costs_no_failure(client: Client, job: str, odd: Any) -> None:
+    (first,) = await told(client, alert({"job_id": job}, fingerprint=odd))
+    assert await told(client, alert({"job_id": job}, fingerprint=odd)) == [first]
+    assert len((await client.incident(first))["reports"]) == 1
+
+
+@pytest.mark.parametrize("odd", [{}, {"fingerprint": "a/b"}, {"startsAt": "today"}, {"labels": ["job_id"]}], ids=str)
+async def test_what_is_resolved_is_passed_over_whatever_it_says(client: Client, job: str, odd: Any) -> None:
+    assert await told(client, {**alert({"job_id": job}, status="resolved"), **odd}) == []
+
+
+@pytest.mark.parametrize(("retry", "attempt"), [("true", 0), ("False", 0), ("on-failure", 0), ("2", 2)])
+async def test_a_retry_counts_where_it_is_a_number(client: Client, job: str, retry: str, attempt: int) -> None:
+    (incident_id,) = await told(client, alert({"job_id": job, "retry": retry}))
+    assert (await client.incident(incident_id))["key"]["attempt"] == attempt
+
+
+async def test_nodes_may_be_a_host_list(client: Client, job: str) -> None:
+    (incident_id,) = await told(client, alert({"job_id": job, "nodes": "gpu-[01-03,07], login\tgpu-[09-10]"}))
+    nodes = (await client.incident(incident_id))["job"]["nodes"]
+    assert nodes == ["gpu-01", "gpu-02", "gpu-03", "gpu-07", "login", "gpu-09", "gpu-10"]
+
+
+async def test_a_host_list_without_end_is_cut(client: Client, job: str) -> None:
+    (incident_id,) = await told(client, alert({"job_id": job, "nodes": "n[1-9999999]x[1-9999999]," * 20_000}))
+    assert len((await client.incident(incident_id))["job"]["nodes"]) == 10_000
 
 
 async def test_of_a_notification_each_alert_counts_for_itself(client: Client, job: str) -> None:
@@ -273,7 +298,6 @@ async def test_secrets_in_an_alert_are_redacted(client: Client, job: str) -> Non
         (notification({**alert({"job_id": "1"}), "startsAt": "2026-11-30T08:00:00"}), "startsAt: "),
         (notification({**alert({"job_id": "1"}), "labels": ["job_id"]}), "labels: "),
         (notification(alert({"job_id": "1"}, status="broken")), "status: "),
-        (notification(alert({"job_id": "1"}, fingerprint="a/b")), "fingerprint: "),
         (notification(alert({"instance": "a1"})), "it names no job"),
         (notification(alert({"job_id": "1", "attempt": "second"})), "its label attempt"),
         (notification(alert({"job_id": "1", "attempt": str(2**63)})), "its label attempt"),

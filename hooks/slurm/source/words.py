@@ -13,13 +13,15 @@ LIVE = {"PENDING", "RUNNING", "CONFIGURING", "SUSPENDED", "REQUEUED", "REQUEUE_H
 def hosts(hostlist: Optional[str], limit: int = 100000) -> List[str]:
     """The hosts of a Slurm host list such as `gpu[01-03,7],login`, in order, at most `limit`."""
     names: List[str] = []
-    for part in re.findall(r"(?:[^,\[\]]|\[[^\]]*\])+", hostlist or ""):
-        expanded = [""]
+    for each in re.finditer(r"(?:[^,\[\]]|\[[^\]]*\])+", hostlist or ""):
+        part, expanded = each.group(), [""]
         for text, ranges in re.findall(r"([^\[\]]+)|\[([^\]]*)\]", part):
             choices = [text] if text else _numbers(ranges, limit)
             pairs = (left + right for left in expanded for right in choices)
             expanded = list(itertools.islice(pairs, limit))
         names += expanded
+        if len(names) >= limit:
+            break
     return names[:limit]
 
 
