@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from knowledge.reading.plain_pickle import MAX_CONTAINERS, RefusedPickleError
 
 MAX_BYTES = 64 << 20  # of one dump, unpacked
 MAX_CALLS = 20_000  # of one dump; the last ones count
+MAX_MEMBERS = 1 << 20  # of all groups of one dump together
 _HEAD = 64 << 10
 _WORDS = (b"collective_seq_id", b"profiling_name", b"pg_config", b"record_id")
 _NAMED_SO = re.compile(r"(?i)trace|flight|nccl|dump|rank|(?:^|[^a-z])fr(?:[^a-z]|$)")
@@ -160,11 +162,14 @@ def _groups(document: Mapping[Any, Any], entries: list[Any]) -> Iterator[tuple[s
     for _, entry in _last(entries):
         name, title = _group_of(entry)
         yield name, Group(name, title, ())
-    config = document.get("pg_config")
+    config, room = document.get("pg_config"), MAX_MEMBERS
     for key, said in config.items() if isinstance(config, dict) else ():
         ranks = said.get("ranks") if isinstance(said, dict) else said
-        numbers = _NUMBER.findall(ranks) if isinstance(ranks, str) else ranks if isinstance(ranks, list) else []
-        members = tuple(int(number) for number in numbers if isinstance(number, str | int))
+        numbers: Iterable[Any] = ranks if isinstance(ranks, list) else ()
+        if isinstance(ranks, str):
+            numbers = (found[0] for found in _NUMBER.finditer(ranks))
+        members = tuple(int(number) for number in islice(numbers, room) if isinstance(number, str | int))
+        room -= len(members)
         name = str(key)[:80]
         if members:
             yield name, Group(name, _text(said.get("desc")) if isinstance(said, dict) else "", members)

@@ -16,6 +16,7 @@ MAX_STEPS = 12_000_000  # instructions of one file
 MAX_CONTAINERS = 1_000_000
 MAX_DEPTH = 64  # containers inside each other
 _LONGEST_INTEGER = 16  # bytes
+_MOST_HASHED = 1 << 53  # integers below are their own hashes
 
 _CODE = {
     "c": "GLOBAL", "\x93": "STACK_GLOBAL", "R": "REDUCE", "b": "BUILD", "i": "INST", "o": "OBJ", "\x81": "NEWOBJ",
@@ -152,7 +153,7 @@ class _Machine:
         if isinstance(container, list):
             container.extend(items)
         elif isinstance(container, set):
-            container.update(items)
+            container.update(_hashed(items))
         else:
             raise TypeError
 
@@ -162,10 +163,10 @@ class _Machine:
         if not isinstance(container, dict) or len(items) % 2:
             raise TypeError
         self._hold(container, items)
-        container.update(zip(items[::2], items[1::2], strict=True))
+        container.update(zip(_hashed(items[::2]), items[1::2], strict=True))
 
     def _hold(self, container: Any, items: list[Any]) -> None:
-        """Note that `container` now holds `items`. Before anything is hashed: a deep tuple would overflow the C stack."""
+        """Note that `container` now holds `items`."""
         depths = self._depths
         depth = depths.get(id(container), 1)
         for item in items:
@@ -187,6 +188,15 @@ class _Machine:
         items = self._stack[-2:]
         del self._stack[-2:]
         return items
+
+
+def _hashed(keys: list[Any]) -> list[Any]:
+    """The keys, if hashing them is quick: a tuple that holds another one many times is hashed anew each time, and
+    numbers beyond the hash's own range can be made to share one."""
+    for key in keys:
+        if not (isinstance(key, str | bytes | float | None) or (isinstance(key, int) and abs(key) < _MOST_HASHED)):
+            raise RefusedPickleError("it has a key that is neither text nor a plain number")
+    return keys
 
 
 def _why(code: int) -> str:

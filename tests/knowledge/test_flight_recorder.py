@@ -13,7 +13,7 @@ import pytest
 
 from knowledge import Diagnosis
 from knowledge.diagnosis import Outcome, Role
-from knowledge.reading.flight_recorder import is_dump
+from knowledge.reading.flight_recorder import MAX_MEMBERS, is_dump, read_dump
 from knowledge.reading.plain_pickle import RefusedPickleError, load
 
 Verdict = Callable[..., Diagnosis]
@@ -203,6 +203,10 @@ def test_a_hostile_pickle_is_refused_and_the_rest_is_still_judged(
     assert protocol == 0 or "runs code" in note
 
 
+DOUBLED_TUPLES = b"\x80\x02}Nq\x00" + b"".join(b"h%c\x86q%c" % (n, n + 1) for n in range(50)) + b"Ns."
+"""A key whose hash takes 2^50 steps."""
+
+
 @pytest.mark.parametrize(
     ("data", "word"),
     [
@@ -217,6 +221,8 @@ def test_a_hostile_pickle_is_refused_and_the_rest_is_still_judged(
         (b"\x80\x02K\x01" + b"\x85" * 100_000 + b".", "deep"),
         (b"\x80\x02\x8a\xff" + b"\x7f" * 255 + b".", "number of 255 bytes"),
         (b"\x80\x02" + b"]" * 1_000_001 + b".", "containers"),
+        (DOUBLED_TUPLES, "key"),
+        (b"\x80\x02}\x8a\x10" + bytes(15) + b"\x01Ns.", "key"),
     ],
 )
 def test_what_is_not_plain_is_refused_by_name(data: bytes, word: str) -> None:
@@ -278,6 +284,14 @@ def test_what_a_dump_says_is_bounded_and_clean(verdict: Verdict) -> None:
     assert said.evidence[0].rank == 3
     assert len(text) < 500
     assert text.isprintable()
+
+
+def test_the_members_of_all_groups_together_are_bounded(tmp_path: Path) -> None:
+    path = tmp_path / "nccl_trace_rank_3"
+    ranks = str(list(range(700_000)))
+    path.write_text(json.dumps({"entries": [], "pg_config": {"0": {"ranks": ranks}, "1": {"ranks": ranks}}}))
+    groups = read_dump(path, path.name, None).groups.values()
+    assert sum(len(group.ranks) for group in groups) == MAX_MEMBERS
 
 
 def test_a_dump_without_a_rank_in_its_name_is_refused_with_advice(verdict: Verdict) -> None:
