@@ -244,13 +244,13 @@ class Watcher:
         if top is None or top.uid != workload.uid:
             return
         pods = self._cluster.pods_of(workload)
-        there = (pod for pod in pods if not self._cluster.is_gone(pod["metadata"]["uid"]))
+        there = [pod for pod in pods if not self._cluster.is_gone(pod["metadata"]["uid"])]
         waiting = [pod for pod in there if may_be_stuck(pod, limit)]
         if waiting and (workload.uid, self._cluster.attempt_of(workload), "Pending") not in self._told:
             # Only what has a node has volumes to wait for: thousands may wait for a node, and events are many.
             names = {("Pod", str(pod["metadata"]["name"])) for pod in waiting if inside(pod, "spec", "nodeName")}
             events = await self._gatherer.events(workload.namespace, names) if names else []
-            found = looping(waiting, limit) or stuck(pods, events, limit)
+            found = looping(waiting, limit) or stuck(there, events, limit)
             if found:
                 self._tell_soon(workload, found)
 

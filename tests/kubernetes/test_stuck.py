@@ -77,6 +77,61 @@ def test_what_runs_for_long_between_its_crashes_is_in_no_loop(
     assert (looping([pod("Running", days * 1440, crashed)], 600, NOW) is not None) is loops
 
 
+def got_its_node(minutes: float) -> dict[str, Any]:
+    """The condition of a pod that waited for a node until so many minutes ago."""
+    when = (NOW - timedelta(minutes=minutes)).isoformat()
+    return {"conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": when}]}
+
+
+@pytest.mark.parametrize(("minutes", "found"), [(2, False), (11, True)])
+def test_hours_of_waiting_for_a_node_are_no_try_to_start(minutes: float, found: bool) -> None:
+    pulls = pod("Pending", 300, waits("ErrImagePull"), **got_its_node(minutes))
+    crashes = pod("Running", 300, waits("CrashLoopBackOff", 3), **got_its_node(minutes))
+    assert (stuck([pulls], [], 600, NOW) is not None) is found
+    assert (looping([crashes], 600, NOW) is not None) is found
+
+
+@pytest.mark.parametrize(("minutes", "found"), [(2, False), (11, True)])
+def test_a_rank_without_a_node_counts_once_others_have_held_theirs_for_long(minutes: float, found: bool) -> None:
+    """Nodes of a cluster that grows come one after the other."""
+    pods = [pod("Pending", 300, **UNSCHEDULABLE), pod("Running", 300, **got_its_node(minutes))]
+    assert (stuck(pods, [], 600, NOW) is not None) is found
+
+
+@pytest.mark.parametrize(("minutes", "loops"), [(11, False), (29, False), (31, True)])
+def test_an_init_container_may_wait_longer_for_what_is_not_there_yet(minutes: float, loops: bool) -> None:
+    first = {"name": "wait-for-master", "state": waits("CrashLoopBackOff", 7)["state"], "restartCount": 7}
+    main = {"name": "main", "restartCount": 0, "state": {"waiting": {"reason": "PodInitializing"}}}
+    it = pod("Pending", minutes, main, initContainerStatuses=[first])
+    assert (looping([it], 600, NOW) is not None) is loops
+
+
+def event(reason: str, minutes: float, field: str = "lastTimestamp") -> dict[str, Any]:
+    """An event of the pod, so many minutes ago."""
+    when = (NOW - timedelta(minutes=minutes)).isoformat()
+    told = {"series": {"lastObservedTime": when}} if field == "series" else {field: when}
+    return {"involvedObject": {"kind": "Pod", "uid": "u"}, "reason": reason, "message": reason, **told}
+
+
+@pytest.mark.parametrize("field", ["lastTimestamp", "eventTime", "series"])
+@pytest.mark.parametrize(
+    ("events", "reason"),
+    [
+        ([("FailedMount", 14)], "FailedMount"),
+        ([("FailedMount", 14), ("Pulling", 13)], None),
+        ([("Pulled", 14), ("Created", 14), ("FailedCreatePodSandBox", 1)], "FailedCreatePodSandBox"),
+        ([("FailedAttachVolume", 14), ("FailedMount", 2)], "FailedMount"),
+    ],
+    ids=["mounts in vain", "pulls a large image since", "was restarted and finds no network", "the last counts"],
+)
+def test_what_went_wrong_before_a_pod_went_on_holds_up_nobody(
+    events: list[tuple[str, float]], reason: str | None, field: str
+) -> None:
+    creating = pod("Pending", 15, waits("ContainerCreating"))
+    found = stuck([creating], [event(*each, field) for each in events], 600, NOW)
+    assert (found.reason if found else None) == reason
+
+
 def test_what_is_young_or_being_deleted_need_not_be_looked_at() -> None:
     assert may_be_stuck(pod("Pending", 11), 600, NOW)
     assert may_be_stuck(pod("Running", 11, waits("CrashLoopBackOff")), 600, NOW)
