@@ -222,6 +222,8 @@ DOUBLED_TUPLES = b"\x80\x02}Nq\x00" + b"".join(b"h%c\x86q%c" % (n, n + 1) for n 
         (b"\x80\x02\x8a\xff" + b"\x7f" * 255 + b".", "number of 255 bytes"),
         (b"\x80\x02" + b"]" * 1_000_001 + b".", "containers"),
         (DOUBLED_TUPLES, "key"),
+        (b"\x80\x02}]Ns.", "key"),
+        (b"\x80\x02}]q\x00K\x01s.", "key"),
         (b"\x80\x02}\x8a\x10" + bytes(15) + b"\x01Ns.", "key"),
     ],
 )
@@ -232,8 +234,8 @@ def test_what_is_not_plain_is_refused_by_name(data: bytes, word: str) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"", b".", b"\x80", b"\x80\x02", b"\x80\x02N", b"\x80\x02NN.", b"\x80\x02(.", b"\x80\x02((t.", b"\x80\x02(NNNu.", b"\x80\x02}]Ns.",
-     b"\x80\x02}]q\x00K\x01s.", b"\x80\x02h\x07.", b"\x80\x02X\xff\xff\xff\xffa.", b"\x80\x02K\x01K\x02a.", b"\x80\x02]q\x00h\x00a.",
+    [b"", b".", b"\x80", b"\x80\x02", b"\x80\x02N", b"\x80\x02NN.", b"\x80\x02(.", b"\x80\x02((t.", b"\x80\x02(NNNu.",
+     b"\x80\x02h\x07.", b"\x80\x02X\xff\xff\xff\xffa.", b"\x80\x02K\x01K\x02a.", b"\x80\x02]q\x00h\x00a.",
      b"\x80\x02\x86.", b"\x80\x02\x8d" + struct.pack("<Q", 1 << 60) + b"x.", b"\x80\x02e.", b"\x80\x02a."],
 )  # fmt: skip
 def test_damage_is_refused_too(data: bytes) -> None:
