@@ -36,24 +36,25 @@ def renewed(text: str, bot: str | None, token: str | None) -> Change | None:
 
     A `token_file` gives way to the token, which would hide it. Raises ValueError where there is no section [hook].
     """
-    found = re.search(r"(?ms)^\[hook\][ \t]*\r?$\n?(?P<lines>.*?)(?=^\[|\Z)", text)
+    found = re.search(r"(?ms)^\[hook\][^]\r\n]*\r?$\n?(?P<lines>.*?)(?=^\[|\Z)", text)
     if found is None:
         raise ValueError("has no section [hook]; mend it, or remove it to have a new one made")
     lines = found["lines"].splitlines(keepends=True)
     first = next((line for line in lines if re.match(r"[ \t]*\w", line)), "")
-    indent = first[: len(first) - len(first.lstrip())]  # a line further in than the one above it continues that one
     changed: list[str] = []
     shown = ""
     for name, names, value in (("url", "url", bot), ("token", "token|token_file", token)):
         if value is None:
             continue
-        places = [at for at, line in enumerate(lines) if re.match(rf"(?i)[ \t]*(?:{names})[ \t]*[=:]", line)]
+        there = _settings_in(lines)
+        places = [at for at in there if re.match(rf"(?i)[ \t]*(?:{names})[ \t]*[=:]", lines[at])]
         old = [lines[at] for at in places]
         end = "\r\n" if "\r\n" in text else "\n"
-        wanted = f"{indent}{name} = {value}{end}"
-        if [line.rstrip() for line in old] == [wanted.rstrip()]:
+        wanted = f"{_indent(old[0] if old else first)}{name} = {value}{end}"
+        more = [at for place in places for at in there[place]]
+        if not more and [line.rstrip() for line in old] == [wanted.rstrip()]:
             continue
-        for at in reversed(places):
+        for at in sorted([*places, *more], reverse=True):
             del lines[at]
         lines.insert(places[0] if places else 0, wanted)
         changed.append(name)
@@ -63,6 +64,24 @@ def renewed(text: str, bot: str | None, token: str | None) -> Change | None:
     head = text[: found.start("lines")]
     head += "" if head.endswith("\n") else "\n"
     return Change(head + "".join(lines) + text[found.end("lines") :], shown, " and ".join(changed))
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _settings_in(lines: list[str]) -> dict[int, list[int]]:
+    """Where each setting stands, and the lines that go on with its value: those further in than it."""
+    found: dict[int, list[int]] = {}
+    at: int | None = None
+    for number, line in enumerate(lines):
+        if not line.strip() or line.strip()[0] in "#;":
+            continue
+        if at is not None and len(_indent(line)) > len(_indent(lines[at])):
+            found[at].append(number)
+        else:
+            found[at := number] = []
+    return found
 
 
 def unheard(change: Change) -> str | None:

@@ -68,8 +68,29 @@ def test_a_token_alone_may_be_renewed(root: Path, settings: Path) -> None:
         ("[hook]\r\nURL=https://a\r\nwait = 5m\r\ntoken=t", "[hook]\r\nurl = https://b\r\nwait = 5m\r\ntoken = T\r\n"),
         ("[hook]\n url = https://a\n wait = 5m\n", "[hook]\n token = T\n url = https://b\n wait = 5m\n"),
         ("[hook]\n[other]\nurl = x\n", "[hook]\ntoken = T\nurl = https://b\n[other]\nurl = x\n"),
+        (
+            "[hook]\nurl =\n  # moved\n  https://a\ntoken = t\n",
+            "[hook]\nurl = https://b\n  # moved\ntoken = T\n",
+        ),
+        ("[hook] ; ours\nurl = https://a\n token = x\n", "[hook] ; ours\ntoken = T\nurl = https://b\n"),
+        (
+            "[hook]\n  wait = 5m\nurl = https://a\ntoken = t\n",
+            "[hook]\n  wait = 5m\nurl = https://b\ntoken = T\n",
+        ),
+        ("[hook]\nglobs =\n  url = /b\n", "[hook]\ntoken = T\nurl = https://b\nglobs =\n  url = /b\n"),
     ],
-    ids=["token_file", "neither", "nothing", "Windows", "indented", "another section"],
+    ids=[
+        "token_file",
+        "neither",
+        "nothing",
+        "Windows",
+        "indented",
+        "another section",
+        "a value on the next line",
+        "a remark behind the section",
+        "less and less indented",
+        "another's value that looks like it",
+    ],
 )
 def test_however_the_settings_are_written_only_these_two_change(before: str, after: str) -> None:
     change = renewed(before, "https://b", "T")
