@@ -17,11 +17,14 @@ from pydantic import ValidationError
 
 from knowledge.errors import UnreadableEvidence
 from knowledge.job import JobFacts
+from knowledge.reading.archives import archive_kind
 from knowledge.reading.compressed import LogStream, count_lines, open_log
 from knowledge.reading.flight_recorder import is_dump
 from knowledge.signature import SourceKind
 
 MAX_FILES = 20_000
+_DEEPEST = 64  # folders inside each other; logs lie in a few
+_LARGEST_JOB = 16 << 20  # bytes
 _SKIPPED = re.compile(r"(?:^|/)(?:\.|README)|\.(?:py|pyc|pt|pth|bin|safetensors|ckpt|npy|npz|png|jpg|so|tar|zip|core)$")
 
 _HOST = r"(?P<host>[A-Za-z][A-Za-z0-9.-]*?)"
@@ -107,6 +110,7 @@ class Bundle:
     sources: list[Source]
     job: JobFacts
     dumps: list[Source] = field(default_factory=list)  # of flight recorders, not logs
+    packed: list[str] = field(default_factory=list)  # what is missing because nobody unpacked it, in sentences
 
 
 def name_source(name: str, path: Path) -> Source:
@@ -196,6 +200,8 @@ def _walk(folder: Path) -> Iterator[Path]:
 
 
 def _names(folder: Path, before: str) -> Iterator[str]:
+    if before.count("/") > _DEEPEST:
+        return
     with suppress(PermissionError), os.scandir(folder) as entries:
         for entry in entries:
             if entry.is_dir(follow_symlinks=False):
@@ -211,22 +217,36 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
         return False
 
 
+def _shown(path: Path) -> str:
+    """A path as text, also where its bytes are none, and other paths still look different."""
+    return os.fsencode(path.as_posix()).decode("utf-8", "backslashreplace")
+
+
 def _read_job(path: Path) -> JobFacts:
     try:
-        return _facts(json.loads(path.read_bytes()))
+        with path.open("rb") as file:
+            text = file.read(_LARGEST_JOB + 1)
+        if len(text) > _LARGEST_JOB:
+            raise UnreadableEvidence(f"{path} is not a job.json: larger than {_LARGEST_JOB >> 20} MiB")
+        told = json.loads(text)
+        if not isinstance(told, dict):
+            raise UnreadableEvidence(f'{path} is not a job.json: it holds no object such as {{"state": "FAILED"}}')
+        return _facts(told)
     except OSError as error:
         raise UnreadableEvidence(f"cannot read {path}: {error.strerror or error}") from error
-    except (ValueError, ValidationError, RecursionError) as error:
+    except RecursionError as error:
+        raise UnreadableEvidence(f"{path} is not a job.json: it nests too deep") from error
+    except (ValueError, ValidationError) as error:
         raise UnreadableEvidence(f"{path} is not a job.json: {str(error).splitlines()[0]}") from error
 
 
-def _facts(told: Any) -> JobFacts:
-    """Facts without those that make no sense, since all are optional. Raises ValidationError for what is no object."""
+def _facts(told: dict[str, Any]) -> JobFacts:
+    """Facts without those that make no sense, since all are optional."""
     try:
         return JobFacts.model_validate(told)
     except ValidationError as error:
         wrong = {part for found in error.errors() for part in found["loc"][:1]}
-        if not wrong or not isinstance(told, dict):
+        if not wrong:
             raise
         return JobFacts.model_validate({name: value for name, value in told.items() if name not in wrong})
 
@@ -275,11 +295,13 @@ def open_bundle(paths: Sequence[Path]) -> Bundle:
             for file in _walk(root):
                 if file.name == "job.json":
                     continue
-                sources.append(name_source(file.relative_to(root).as_posix(), file))
+                sources.append(name_source(_shown(file.relative_to(root)), file))
         elif path.name == "job.json":
             job = _read_job(path)
         else:
-            sources.append(name_source(path.name, path))
+            if kind := archive_kind(path):
+                raise UnreadableEvidence(f"{path} is packed ({kind}); unpack it and name what comes out")
+            sources.append(name_source(_shown(Path(path.name)), path))
         if len(sources) > MAX_FILES:
             raise UnreadableEvidence(f"more than {MAX_FILES} files below {path}; name the job's own folder")
     sources = _each_once(sources)
@@ -288,8 +310,12 @@ def open_bundle(paths: Sequence[Path]) -> Bundle:
         raise UnreadableEvidence(f"no log files found in {', '.join(map(str, paths)) or 'nothing'}")
     bundle = Bundle(sources=[], job=job)
     for source in sources:
-        if is_dump(source.path, source.name):
+        if kind := archive_kind(source.path):
+            bundle.packed.append(f"What {source.name} holds: it is packed ({kind}); unpack it first.")
+        elif is_dump(source.path, source.name):
             bundle.dumps.append(source)
         elif not source.name.endswith(".pkl"):
             bundle.sources.append(source)
+    if bundle.packed and not (bundle.sources or bundle.dumps or job.state):
+        raise UnreadableEvidence(f"nothing can be read in {', '.join(map(str, paths))}. {bundle.packed[0]}")
     return bundle

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from knowledge.catalogue import Catalogue
+from knowledge.job import MOST_UNREAD
 from knowledge.reading import numbering
 from knowledge.reading.bundle import Bundle, Source
 from knowledge.reading.evidence import CaseEvidence, Process
@@ -130,14 +131,16 @@ class _Reading:
 
 
 def _read_dumps(case: CaseEvidence, bundle: Bundle) -> None:
+    refused = list(bundle.packed)
     for source in bundle.dumps:
         try:
             dump = read_dump(source.path, source.name, source.rank)
         except RefusedDumpError as error:
-            case.refused.append(
-                f"What the flight recorder in {source.name} holds: the file was not read, because {error}."
-            )
+            refused.append(f"What the flight recorder in {source.name} holds: the file was not read, because {error}.")
             continue
         case.dumps.append((source, dump))
         case.bytes += source.path.stat().st_size
         case.processes.setdefault(dump.rank, Process(dump.rank))
+    case.refused += refused[:MOST_UNREAD]
+    if len(refused) > MOST_UNREAD:
+        case.refused.append(f"What {len(refused) - MOST_UNREAD} more files hold, which could not be read either.")
